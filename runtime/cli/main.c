@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/base/clock.h"
+#include "format/tool/exit_status.h"
+#include "runtime/cli/generate.h"
+#include "runtime/cli/signals.h"
+
+#define PROMPT_BYTES_MAX ((size_t)1 << 30)
+
+/* All of standard input, in fresh memory. */
+static enum k3_code read_stdin(uint8_t **out_bytes, size_t *out_len, struct k3_error *err)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0, room = 0;
+    for (;;) {
+        if (len == room) {
+            room = room == 0 ? 65536 : room * 2;
+            uint8_t *larger = room > PROMPT_BYTES_MAX ? NULL : realloc(bytes, room);
+            if (!larger) {
+                free(bytes);
+                return k3_fail_no_memory(err, "prompt from standard input");
+            }
+            bytes = larger;
+        }
+        const ssize_t got = read(STDIN_FILENO, bytes + len, room - len);
+        if (got < 0 && errno != EINTR) {
+            free(bytes);
+            return k3_fail_errno(err, K3_ERR_IO, errno, len, "cannot read standard input");
+        }
+        if (got == 0) {
+            *out_bytes = bytes;
+            *out_len = len;
+            return K3_OK;
+        }
+        len += got > 0 ? (size_t)got : 0;
+    }
+}
+
+static enum k3_code encode_text(const struct k3_infer_options *o, const struct k3_engine *engine,
+                                struct k3_token_ids *prompt, struct k3_error *err)
+{
+    if (o->prompt) {
+        return k3_tokenizer_encode(engine->tokenizer, o->prompt, strlen(o->prompt), K3_ENCODE_PLAIN,
+                                   prompt, err);
+    }
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    enum k3_code code = strcmp(o->prompt_file, "-") == 0
+                            ? read_stdin(&bytes, &len, err)
+                            : k3_file_read_all(o->prompt_file, PROMPT_BYTES_MAX, &bytes, &len, err);
+    if (code == K3_OK) {
+        code = k3_tokenizer_encode(engine->tokenizer, bytes, len, K3_ENCODE_PLAIN, prompt, err);
+    }
+    free(bytes);
+    return code;
+}
+
+static enum k3_code make_prompt(const struct k3_infer_options *o, const struct k3_engine *engine,
+                                struct k3_token_ids *prompt, struct k3_error *err)
+{
+    enum k3_code code = K3_OK;
+    if (o->has_ids) {
+        for (size_t i = 0; code == K3_OK && i < o->ids.count; i++) {
+            code = k3_token_ids_append(prompt, o->ids.ids[i], err);
+        }
+    } else {
+        code = encode_text(o, engine, prompt, err);
+    }
+    if (code == K3_OK && prompt->count == 0) {
+        code = k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET, "the prompt is empty");
+    }
+    return code;
+}
+
+/* Positions that the run may need: the last token is sampled but never fed. */
+static enum k3_code plan_context(const struct k3_infer_options *o, size_t prompt_tokens,
+                                 uint64_t *out_context, struct k3_error *err)
+{
+    const uint64_t needed = prompt_tokens + (o->max_tokens > 0 ? o->max_tokens - 1 : 0);
+    if (o->context != 0 && o->context < needed) {
+        return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
+                       "a prompt of %zu tokens and up to %" PRIu64
+                       " generated ones need a context of %" PRIu64 ", --context gives %" PRIu64,
+                       prompt_tokens, o->max_tokens, needed, o->context);
+    }
+    *out_context = o->context != 0 ? o->context : needed;
+    return K3_OK;
+}
+
+static enum k3_code run_session(const struct k3_infer_options *o, const struct k3_engine *engine,
+                                const struct k3_token_ids *prompt, struct k3_messages *messages,
+                                struct k3_run_stats *stats, struct k3_error *err)
+{
+    struct k3_session_options session_options = {
+        .chunk = (size_t)o->chunk,
+        .mla_eps = o->mla_eps,
+        .wants_all_logits = o->wants_all_logits,
+    };
+    enum k3_code code = plan_context(o, prompt->count, &session_options.context, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    if (session_options.chunk > prompt->count) {
+        session_options.chunk = prompt->count; /* no pass is larger: no memory for one that is */
+    }
+    struct k3_session session = {0};
+    code = k3_session_init(engine, &session_options, &session, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    stats->prompt_tokens = prompt->count;
+    code = k3_generate(o, engine, &session, prompt, messages, stats, err);
+    k3_run_stats_say(stats, engine, messages);
+    if (o->stats_file) {
+        struct k3_error writing;
+        const enum k3_code written =
+            k3_run_stats_write(stats, o->stats_file, engine, &session, &writing);
+        if (code == K3_OK && written != K3_OK) {
+            *err = writing;
+            code = written;
+        }
+    }
+    k3_session_done(&session);
+    return code;
+}
+
+static enum k3_code run(const struct k3_infer_options *o, struct k3_messages *messages,
+                        struct k3_error *err)
+{
+    struct k3_run_stats stats = {.start_ns = k3_clock_ns(), .stop_reason = "error"};
+    k3_process_counts_read(&stats.before);
+    const struct k3_engine_options engine_options = {
+        .threads = o->threads != 0 ? o->threads : k3_default_threads(),
+        .check = o->check,
+        .kernels = o->isa ? k3_kernels_by_name(o->isa) : NULL,
+    };
+    struct k3_engine engine;
+    enum k3_code code = k3_engine_open(o->pack_folder, &engine_options, &engine, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    stats.open_ns = k3_clock_ns() - stats.start_ns;
+    k3_signals_watch_mappings(engine.source);
+    struct k3_token_ids prompt = {0};
+    code = make_prompt(o, &engine, &prompt, err);
+    if (code == K3_OK) {
+        code = run_session(o, &engine, &prompt, messages, &stats, err);
+    }
+    k3_token_ids_done(&prompt);
+    k3_signals_watch_mappings(NULL);
+    k3_engine_close(&engine);
+    return code;
+}
+
+/* --help and --version; a full disk is an error here too. */
+static int print_text(const char *text)
+{
+    return fputs(text, stdout) == EOF || fflush(stdout) != 0 ? K3_EXIT_IO : K3_EXIT_OK;
+}
+
+static int print_version(void)
+{
+    char text[256];
+    snprintf(text, sizeof text, "k3infer %s, pack format %u.%u, instruction set %s\n", K3_VERSION,
+             K3_VERSION_MAJOR, K3_VERSION_MINOR, k3_kernels_best()->name);
+    return print_text(text);
+}
+
+int main(int argc, char **argv)
+{
+    struct k3_messages messages = {
+        .program = "k3infer", .stream = stderr, .level = K3_LEVEL_NORMAL};
+    struct k3_infer_options options;
+    struct k3_error err = {.code = K3_OK};
+    k3_signals_install();
+    enum k3_code code = k3_infer_options_parse(argc, argv, &options, &err);
+    if (code != K3_OK) {
+        k3_message_error(&messages, "%s (see k3infer --help)", err.message);
+        return k3_exit_status(code);
+    }
+    if (options.action != K3_INFER_RUN) {
+        return options.action == K3_INFER_HELP ? print_text(k3_infer_help) : print_version();
+    }
+    messages.level = options.level;
+    code = run(&options, &messages, &err);
+    k3_infer_options_done(&options);
+    if (code == K3_ERR_INTERRUPTED) {
+        k3_message_error(&messages, "stopped");
+        return k3_signals_exit_status();
+    }
+    if (code != K3_OK) {
+        k3_message_error(&messages, "%s", err.message);
+    }
+    return k3_exit_status(code);
+}
