@@ -1,0 +1,281 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""How k3infer behaves towards people: output, records, errors and exit statuses.
+
+usage: k3infer_behaviour.py K3INFER K3PACK SAMPLE_FOLDER [unittest options]
+SAMPLE_FOLDER holds checkpoint/ and pack/ of the tiny preset.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy
+
+K3INFER, K3PACK, SAMPLE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+PACK = SAMPLE / "pack"
+
+
+def run(*words, pack=PACK, program=K3INFER, **kwargs):
+    command = [program, *([str(pack)] if pack else []), *map(str, words)]
+    return subprocess.run(command, stdout=kwargs.pop("stdout", subprocess.PIPE),
+                          stderr=subprocess.PIPE, timeout=120, **kwargs)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def copy_pack(self):
+        copy = self.folder / "pack"
+        shutil.copytree(PACK, copy)
+        return copy
+
+    def fails(self, status, pattern, *words, **kwargs):
+        done = run(*words, **kwargs)
+        text = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, status, text)
+        self.assertRegex(text, pattern)
+        self.assertTrue(text.startswith("k3infer: "), text)
+        return done
+
+
+class Output(Case):
+    def test_text_alone_on_stdout(self):
+        done = run("--ids", "5,6,7", "-n", 8)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"k3infer", done.stdout)
+        self.assertIn(b"generated 8", done.stderr)
+        done.stdout.decode("utf-8")
+        quiet = run("--ids", "5,6,7", "-n", 8, "-q")
+        self.assertEqual(quiet.stderr, b"")
+        self.assertEqual(quiet.stdout, done.stdout)
+
+    def test_help_and_version(self):
+        done = run("--help", pack=None)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"usage: k3infer", done.stdout)
+        done = run("--version", pack=None)
+        self.assertRegex(done.stdout, rb"^k3infer \d+\.\d+\.\d+, pack format 1\.0, instruction set \w+\n$")
+
+    def test_records(self):
+        logits, ids, stats = (self.folder / name for name in ("l.npy", "ids", "stats.json"))
+        done = run("--ids", "5,6,7", "-n", 6, "--logits", logits, "--ids-out", ids, "--stats", stats)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = numpy.load(logits)
+        self.assertEqual(rows.dtype, numpy.float32)
+        written = [int(i) for i in ids.read_text().split(",")]
+        self.assertEqual(len(written), 6)
+        self.assertEqual([int(i) for i in rows.argmax(axis=1)], written)
+        report = json.loads(stats.read_text())
+        self.assertEqual(report["schema"], "k3infer.stats/1")
+        self.assertEqual((report["prompt_tokens"], report["generated_tokens"], report["fed_tokens"]),
+                         (3, 6, 8))
+        self.assertEqual(report["stop_reason"], "max_tokens")
+        self.assertGreater(report["trunk_bytes_used"], 0)
+        self.assertEqual(report["checked_bytes"] > 0, True)
+
+    def test_all_logits_hold_every_position(self):
+        logits = self.folder / "l.npy"
+        run("--ids", "5,6,7", "-n", 4, "--logits", logits, "--all-logits")
+        self.assertEqual(numpy.load(logits).shape[0], 3 + 4 - 1)
+        run("--ids", "5,6,7", "-n", 0, "--logits", logits)
+        self.assertEqual(numpy.load(logits).shape[0], 1)
+
+    def test_prompt_text_file_and_stdin_agree(self):
+        text = "The capital of \u65e5\u672c is <|open|> \U0001f600"
+        file = self.folder / "prompt.txt"
+        file.write_text(text)
+        one = run("--prompt", text, "-n", 5, "-q")
+        two = run("--prompt-file", file, "-n", 5, "-q")
+        three = run("--prompt-file", "-", "-n", 5, "-q", input=text.encode())
+        self.assertEqual(one.returncode, 0, one.stderr)
+        self.assertEqual(one.stdout, two.stdout)
+        self.assertEqual(one.stdout, three.stdout)
+
+    def test_sampling_repeats_with_its_seed(self):
+        options = ("--ids", "5,6,7", "-n", 24, "-q", "--temperature", 1.5, "--top-p", 0.98)
+        one, two = run(*options, "--seed", 3), run(*options, "--seed", 3, "--threads", 3)
+        other = run(*options, "--seed", 4)
+        self.assertEqual(one.stdout, two.stdout)
+        self.assertNotEqual(one.stdout, other.stdout)
+
+    def test_stop_text_is_not_printed(self):
+        whole = run("--ids", "5,6,7", "-n", 24, "-q").stdout.decode()
+        stop = whole[len(whole) // 2:len(whole) // 2 + 3]
+        done = run("--ids", "5,6,7", "-n", 24, "--stop", stop)
+        self.assertEqual(done.stdout.decode(), whole[:whole.index(stop)])
+        self.assertIn(b"stop text", done.stderr)
+
+    def test_both_end_tokens_end_the_run(self):
+        """A sampler that may take anything meets an end token soon; which one it was is said."""
+        config = json.loads((SAMPLE / "checkpoint" / "config.json").read_text())
+        end = config["text_config"]["eos_token_id"]
+        seen = set()
+        for seed in range(400):
+            ids = self.folder / "ids"
+            done = run("--ids", "5", "-n", 64, "--temperature", 60, "--seed", seed, "--ids-out", ids)
+            written = [int(i) for i in ids.read_text().split(",")]
+            self.assertEqual(done.returncode, 0, done.stderr)
+            hits = [i for i in written if i in (end, end - 1)]
+            if hits:
+                self.assertEqual(written.index(hits[0]), len(written) - 1)
+                self.assertIn(f"end token {hits[0]}".encode(), done.stderr)
+                seen.add(hits[0])
+            if len(seen) == 2:
+                return
+        self.fail(f"only {seen} seen")
+
+
+class Refusals(Case):
+    def test_usage(self):
+        for words in ([], ["--prompt", ""], ["--ids", "1", "--prompt", "x"], ["--ids", "1x"]):
+            self.fails(64, "--help", *words)
+        self.fails(64, "prompt is empty", "--prompt-file", os.devnull)
+
+    def test_ids_and_context(self):
+        self.fails(64, r"token id 99999999 .* does not exist: ids are 0\.\.\d+", "--ids", "99999999")
+        self.fails(64, "need a context of 12, --context gives 5", "--ids", "1,2,3", "-n", 10,
+                   "--context", 5)
+
+    def test_no_pack(self):
+        self.fails(66, "no such folder", "--ids", "1", pack=self.folder / "nowhere")
+        self.fails(66, "is not a pack: it has no k3.index", "--ids", "1", pack=self.folder)
+        (self.folder / "k3.journal").write_bytes(b"")
+        self.fails(66, "not finished; run k3pack again", "--ids", "1", pack=self.folder)
+
+    def test_unreadable_prompt_file(self):
+        self.fails(66, "cannot open", "--prompt-file", self.folder / "none")
+
+    def test_outputs_that_cannot_be_made(self):
+        missing = self.folder / "no" / "folder"
+        for option in ("--logits", "--ids-out", "--stats"):
+            self.fails(73, "cannot create", "--ids", "1", "-n", 1, option, missing)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            self.fails(74, "standard output", "--ids", "5,6,7", "-n", 4, stdout=full)
+        self.fails(74, "cannot write", "--ids", "5", "-n", 4, "-q", "--stats", "/dev/full")
+
+    def test_reader_that_goes_away(self):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        with os.fdopen(write_end, "wb") as gone:
+            self.fails(74, "standard output", "--ids", "5,6,7", "-n", 4, stdout=gone)
+
+
+def flip(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x10]))
+
+
+class Damage(Case):
+    def listing(self, pack):
+        return json.loads(run("--list", "--json", pack, program=K3PACK, pack=None).stdout)
+
+    def test_trunk_block(self):
+        pack = self.copy_pack()
+        flip(pack / "k3.trunk", self.listing(pack)["extents"][4]["file_offset"] + 1000)
+        done = self.fails(65, r"k3\.trunk': bytes \d+\.\.\d+ \(layer 4\) do not match", "--ids", "1",
+                          "-n", 3, pack=pack)
+        self.assertEqual(done.stdout, b"")
+
+    def test_damaged_expert_ends_the_run_where_it_is_first_needed(self):
+        """What came out before is what an undamaged pack gives; nothing comes after."""
+        pack = self.copy_pack()
+        layout = self.listing(pack)["expert_layout"]
+        whole = run("--ids", "5,6,7", "-n", 24, "-q").stdout
+        shown = set()
+        for expert in range(layout["expert_count"]):
+            at = layout["data_offset"] + expert * layout["stride"] + 77
+            flip(pack / "k3.experts", at)
+            done = run("--ids", "5,6,7", "-n", 24, "-q", pack=pack)
+            flip(pack / "k3.experts", at)
+            self.assertTrue(whole.startswith(done.stdout))
+            if done.returncode == 0:
+                self.assertEqual(done.stdout, whole)  # never selected: the run succeeds
+            else:
+                self.assertEqual(done.returncode, 65)
+                self.assertRegex(done.stderr.decode(), rf"layer {layout['first_layer']} "
+                                 rf"expert {expert} .* does not match its digest")
+            shown.add(len(done.stdout))
+        self.assertIn(0, shown)
+
+    def test_check_off_and_first(self):
+        pack = self.copy_pack()
+        flip(pack / "k3.trunk", self.listing(pack)["extents"][4]["file_offset"] + 1000)
+        self.fails(65, "layer 4", "--ids", "1", "-n", 1, "--check", "first", pack=pack)
+        self.assertEqual(run("--ids", "1", "-n", 1, "-q", "--check", "off", pack=pack).returncode, 0)
+
+    def test_index(self):
+        pack = self.copy_pack()
+        for offset in (3, 100, 4090, 5000, os.path.getsize(pack / "k3.index") - 10):
+            flip(pack / "k3.index", offset)
+            self.fails(65, r"k3\.index", "--ids", "1", "-n", 1, pack=pack)
+            flip(pack / "k3.index", offset)
+
+    def test_cut_and_foreign_files(self):
+        pack = self.copy_pack()
+        size = os.path.getsize(pack / "k3.trunk")
+        os.truncate(pack / "k3.trunk", size - 1)
+        self.fails(65, rf"k3\.trunk: has {size - 1} bytes, must have {size}", "--ids", "1", pack=pack)
+        os.remove(pack / "k3.trunk")
+        self.fails(66, r"k3\.trunk", "--ids", "1", pack=pack)
+        shutil.copy(pack / "k3.experts", pack / "k3.trunk")
+        self.fails(65, "holds another file of a pack", "--ids", "1", pack=pack)
+
+    def test_newer_version(self):
+        pack = self.copy_pack()
+        with open(pack / "k3.index", "r+b") as file:
+            file.seek(8)
+            file.write(b"\x02\x00")
+        self.fails(69, "version 2", "--ids", "1", pack=pack)
+
+    def test_file_that_shrinks_while_in_use(self):
+        """SIGBUS on a mapped page: a message with file and offset, exit 74, no token after it."""
+        pack = self.copy_pack()
+        process = subprocess.Popen(
+            [K3INFER, str(pack), "--ids", "5,6,7", "-n", "100000", "--check", "off", "-q",
+             "--temperature", "0.5", "--stop", "\u0000never"[1:]],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.read(1)  # it has begun
+        os.truncate(pack / "k3.trunk", 4096)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 74, errors)
+        self.assertRegex(errors.decode(), r"cannot read '.*k3\.trunk' at byte \d+: the file shrank")
+
+
+class Signals(Case):
+    def test_interrupt(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen(
+                [K3INFER, str(PACK), "--ids", "5,6,7", "-n", "1000000", "--temperature", "0.5"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            first = process.stdout.read(1)
+            start = time.monotonic()
+            process.send_signal(number)
+            rest, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 128 + number, errors)
+            self.assertLess(time.monotonic() - start, 5)
+            self.assertIn(b"stopped", errors)
+            (first + rest).decode("utf-8")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
