@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The full-scale rehearsal: a checkpoint of the released dimensions and shard sizes (1.56 TB, mostly
+# holes, salted with real values) is made, planned, packed, quick-verified and decoded for two tokens,
+# whose ids must be those of the independent reference on the same salt. Prints a report: wall time,
+# peak memory and disk use of every step.
+#   scripts/rehearsal.sh [FOLDER]        FOLDER: about 6 GB free; default build/rehearsal, removed at the end
+#   K3_REHEARSAL_KEEP=1                  keeps it
+#   K3_REHEARSAL_VERIFY=1                also the full verify (reads 1.56 TB of holes)
+set -eu
+cd "$(dirname "$0")/.."
+
+folder=${1:-build/rehearsal}
+bin=${K3_BUILD:-build/release}
+k3pack=$bin/packer/k3pack
+k3infer=$bin/runtime/cli/k3infer
+prompt=11,222,3333
+[ -x "$k3pack" ] && [ -x "$k3infer" ] || {
+    scripts/install_packages.sh time
+    cmake --preset release --log-level=WARNING
+    cmake --build --preset release --target k3pack k3infer
+}
+command -v /usr/bin/time >/dev/null || scripts/install_packages.sh time
+mkdir -p "$folder"
+report=$folder/report.txt
+: >"$report"
+
+# measure NAME COMMAND...: runs it, appends one line to the report.
+measure() {
+    name=$1
+    shift
+    printf '\n== %s\n$ %s\n' "$name" "$*"
+    /usr/bin/time -o "$folder/time.txt" -f '%e %M %U %S' "$@" || {
+        echo "rehearsal: step '$name' failed" >&2
+        exit 1
+    }
+    read -r wall peak user system <"$folder/time.txt"
+    printf '| %s | %s s | %s s | %d MiB | %s |\n' "$name" "$wall" \
+        "$(echo "$user $system" | awk '{ printf "%.1f", $1 + $2 }')" $((peak / 1024)) \
+        "$(du -sh --total "$folder"/checkpoint "$folder"/pack 2>/dev/null | tail -n 1 | cut -f 1)" \
+        >>"$report"
+}
+
+rm -rf "$folder/checkpoint" "$folder/pack"
+measure "make the checkpoint" /usr/bin/python3 scripts/make_checkpoint.py --preset sparse-full "$folder/checkpoint"
+measure "plan (census of 96 headers)" "$k3pack" --plan "$folder/checkpoint"
+measure "pack" "$k3pack" "$folder/checkpoint" "$folder/pack"
+measure "verify --quick" "$k3pack" --verify --quick "$folder/pack"
+[ -z "${K3_REHEARSAL_VERIFY:-}" ] || measure "verify" "$k3pack" --verify "$folder/pack"
+measure "reference, 2 tokens" /usr/bin/python3 tests/reference/run_reference.py "$folder/checkpoint" \
+    --ids $prompt -n 2 --ids-out "$folder/reference.ids" --logits "$folder/reference.npy"
+measure "k3infer, 2 tokens" "$k3infer" "$folder/pack" --ids $prompt -n 2 --check off \
+    --ids-out "$folder/k3infer.ids" --logits "$folder/k3infer.npy" --stats "$folder/stats.json"
+
+echo
+echo "| step | wall | CPU | peak memory | disk in use after it |"
+echo "|---|---|---|---|---|"
+cat "$report"
+echo
+echo "reference ids: $(cat "$folder/reference.ids")   k3infer ids: $(cat "$folder/k3infer.ids")"
+/usr/bin/python3 tests/reference/compare.py "$folder/k3infer.npy" "$folder/reference.npy" --gate 3e-4
+pack_kib=$(du -sk "$folder/pack" | cut -f 1)
+echo "pack: $((pack_kib / 1024)) MiB on disk (limit 3 GB)"
+status=0
+[ "$(cat "$folder/reference.ids")" = "$(cat "$folder/k3infer.ids")" ] || status=1
+[ "$pack_kib" -lt 2929687 ] || status=1
+[ -n "${K3_REHEARSAL_KEEP:-}" ] || rm -rf "$folder/checkpoint" "$folder/pack"
+exit $status
