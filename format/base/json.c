@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+#include "format/base/json_guard.h"
+
 /* jansson's own limit is a compile-time 2048; ours is checked in one pass over the text, so that a
  * hostile header cannot make the parser recurse deeply. Brackets inside strings do not count. */
 static bool depth_is_bounded(const uint8_t *bytes, size_t len, size_t *out_at)
@@ -31,8 +33,8 @@ static bool depth_is_bounded(const uint8_t *bytes, size_t len, size_t *out_at)
     return true;
 }
 
-enum k3_code k3_json_parse(const uint8_t *bytes, size_t len, size_t max_bytes, json_t **out_root,
-                           struct k3_error *err)
+static enum k3_code parse(const uint8_t *bytes, size_t len, size_t max_bytes, size_t flags,
+                          json_t **out_root, struct k3_error *err)
 {
     if (len > max_bytes) {
         return k3_fail(err, K3_ERR_MALFORMED, 0,
@@ -45,7 +47,7 @@ enum k3_code k3_json_parse(const uint8_t *bytes, size_t len, size_t max_bytes, j
     }
     json_error_t why;
     json_t *root =
-        json_loadb((const char *)bytes, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+        k3_json_guarded_load(bytes, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &why);
     if (!root) {
         if (json_error_code(&why) == json_error_out_of_memory) {
             return k3_fail_no_memory(err, "JSON text");
@@ -56,4 +58,16 @@ enum k3_code k3_json_parse(const uint8_t *bytes, size_t len, size_t max_bytes, j
     }
     *out_root = root;
     return K3_OK;
+}
+
+enum k3_code k3_json_parse(const uint8_t *bytes, size_t len, size_t max_bytes, json_t **out_root,
+                           struct k3_error *err)
+{
+    return parse(bytes, len, max_bytes, 0, out_root, err);
+}
+
+enum k3_code k3_json_parse_reals(const uint8_t *bytes, size_t len, size_t max_bytes,
+                                 json_t **out_root, struct k3_error *err)
+{
+    return parse(bytes, len, max_bytes, JSON_DECODE_INT_AS_REAL, out_root, err);
 }

@@ -18,4 +18,9 @@
 K3_MUST_CHECK enum k3_code k3_json_parse(const uint8_t *bytes, size_t len, size_t max_bytes,
                                          json_t **out_root, struct k3_error *err);
 
+/* The same where no integer is wanted: every number is a real, so that integers beyond 64 bits pass
+ * (tokenizer_config.json has "model_max_length": 1000000000000000019884624838656). */
+K3_MUST_CHECK enum k3_code k3_json_parse_reals(const uint8_t *bytes, size_t len, size_t max_bytes,
+                                               json_t **out_root, struct k3_error *err);
+
 #endif

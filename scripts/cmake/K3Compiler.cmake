@@ -32,6 +32,11 @@ if(K3_SANITIZE)
   target_link_options(k3_flags INTERFACE "-fsanitize=${K3_SANITIZE}")
 endif()
 
+if(K3_BUILD_FUZZERS)
+  # Everywhere, not only in the targets: coverage of the libraries is what guides a fuzzer.
+  target_compile_options(k3_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # k3_library(NAME sources... [LINK targets...]): one static library per folder.
 function(k3_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
