@@ -122,8 +122,6 @@ static enum k3_code check_products(const struct k3_model_spec *spec, struct k3_e
         {"mla_heads * (qk_nope_head_dim + v_head_dim)", spec->mla_heads,
          (uint64_t)spec->qk_nope_head_dim + spec->v_head_dim},
         {"shared_experts * expert_intermediate", spec->shared_experts, spec->expert_intermediate},
-        {"kv_lora_rank + qk_rope_head_dim", 1,
-         (uint64_t)spec->kv_lora_rank + spec->qk_rope_head_dim},
     };
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
         if (products[i].a * products[i].b > K3_DIM_MAX) {

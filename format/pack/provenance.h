@@ -38,7 +38,8 @@ K3_MUST_CHECK enum k3_code k3_provenance_create(const struct k3_pack_tables *tab
                                                 struct k3_error *err);
 void k3_provenance_done(struct k3_provenance *provenance);
 
-/* Raw bytes of section `kind` (8..10) in fresh memory, the caller's to free. */
+/* Raw bytes of section `kind` (8..10) in fresh memory, the caller's to free. A shard name that no
+ * reader would accept is MALFORMED. */
 K3_MUST_CHECK enum k3_code k3_provenance_encode(const struct k3_provenance *provenance,
                                                 const struct k3_pack_tables *tables,
                                                 enum k3_section_kind kind, uint8_t **out_bytes,

@@ -172,8 +172,7 @@ static uint32_t dim_of(const struct k3_model_spec *s, uint32_t layer, enum dim d
     case DIM_V:
         return s->vocab;
     }
-    k3_assert(!"unknown dimension");
-    return 0;
+    k3_assert_failed("unknown dimension", __FILE__, __LINE__);
 }
 
 static const struct role_row *row_of(unsigned role)
@@ -183,8 +182,7 @@ static const struct role_row *row_of(unsigned role)
             return &table[i];
         }
     }
-    k3_assert(!"unknown role");
-    return NULL;
+    k3_assert_failed("unknown role", __FILE__, __LINE__);
 }
 
 static unsigned places_of(const struct k3_model_spec *spec, uint32_t layer)

@@ -19,8 +19,7 @@ uint64_t k3_stored_matrix_bytes(unsigned encoding, uint32_t rows, uint32_t cols)
     case K3_ENCODING_B16:
         return 2 * k3_round_up(r, 16) * k3_round_up(c, 128);
     default:
-        k3_assert(!"unknown encoding");
-        return 0;
+        k3_assert_failed("unknown encoding", __FILE__, __LINE__);
     }
 }
 
@@ -128,8 +127,8 @@ static struct k3_expert_layout derive_layout(const struct k3_model_spec *spec)
     return l;
 }
 
-/* The maxima of docs/format.md 2: a section that would outgrow them could be written and never read.
- * With them no count overflows 32 bits and no offset 63: at most 4,473,924 experts of at most
+/* The maxima of docs/format.md 2: a section that would outgrow them could be written and never
+ * read. With them no count overflows 32 bits and no offset 63: at most 4,473,924 experts of at most
  * 1.76e12 bytes. */
 static enum k3_code check_expert_total(const struct k3_expert_layout *layout, struct k3_error *err)
 {

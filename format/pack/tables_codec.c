@@ -28,8 +28,7 @@ size_t k3_table_section_bytes(const struct k3_pack_tables *t, enum k3_section_ki
     case K3_SECTION_EXPERT_SOURCES:
         break;
     }
-    k3_assert(!"not a table section");
-    return 0;
+    k3_assert_failed("not a table section", __FILE__, __LINE__);
 }
 
 static void encode_extent(const struct k3_trunk_extent *extent, uint8_t *p)
@@ -111,7 +110,7 @@ void k3_table_section_encode(const struct k3_pack_tables *t, enum k3_section_kin
     case K3_SECTION_EXPERT_SOURCES:
         break;
     }
-    k3_assert(!"not a table section");
+    k3_assert_failed("not a table section", __FILE__, __LINE__);
 }
 
 /* The one thing that the spec does not fix: the lengths of the A_log tensors. */
