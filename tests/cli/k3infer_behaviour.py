@@ -143,7 +143,9 @@ class Refusals(Case):
     def test_usage(self):
         for words in ([], ["--prompt", ""], ["--ids", "1", "--prompt", "x"], ["--ids", "1x"]):
             self.fails(64, "--help", *words)
-        self.fails(64, "prompt is empty", "--prompt-file", os.devnull)
+        empty = self.folder / "empty.txt"
+        empty.write_bytes(b"")
+        self.fails(64, "prompt is empty", "--prompt-file", empty)
 
     def test_ids_and_context(self):
         self.fails(64, r"token id 99999999 .* does not exist: ids are 0\.\.\d+", "--ids", "99999999")
@@ -191,7 +193,7 @@ class Damage(Case):
 
     def test_trunk_block(self):
         pack = self.copy_pack()
-        flip(pack / "k3.trunk", self.listing(pack)["extents"][4]["file_offset"] + 1000)
+        flip(pack / "k3.trunk", self.listing(pack)["trunk_extents"][4]["file_offset"] + 1000)
         done = self.fails(65, r"k3\.trunk': bytes \d+\.\.\d+ \(layer 4\) do not match", "--ids", "1",
                           "-n", 3, pack=pack)
         self.assertEqual(done.stdout, b"")
@@ -219,7 +221,7 @@ class Damage(Case):
 
     def test_check_off_and_first(self):
         pack = self.copy_pack()
-        flip(pack / "k3.trunk", self.listing(pack)["extents"][4]["file_offset"] + 1000)
+        flip(pack / "k3.trunk", self.listing(pack)["trunk_extents"][4]["file_offset"] + 1000)
         self.fails(65, "layer 4", "--ids", "1", "-n", 1, "--check", "first", pack=pack)
         self.assertEqual(run("--ids", "1", "-n", 1, "-q", "--check", "off", pack=pack).returncode, 0)
 
