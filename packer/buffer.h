@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef K3_PACKER_BUFFER_H
+#define K3_PACKER_BUFFER_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "format/base/error.h"
+
+/* Scratch memory that grows to what was asked for once and is then kept. Zeroed is empty. */
+struct k3_buffer {
+    uint8_t *bytes;
+    uint64_t room;
+};
+
+/* At least `room` bytes at buffer->bytes; fresh ones are zero, old ones are not kept. */
+K3_MUST_CHECK static inline enum k3_code k3_buffer_reserve(struct k3_buffer *buffer, uint64_t room,
+                                                           struct k3_error *err)
+{
+    if (room <= buffer->room) {
+        return K3_OK;
+    }
+    free(buffer->bytes);
+    *buffer = (struct k3_buffer){0};
+    buffer->bytes = room <= SIZE_MAX ? calloc(1, (size_t)room) : NULL;
+    if (!buffer->bytes) {
+        return k3_fail_no_memory(err, "buffer");
+    }
+    buffer->room = room;
+    return K3_OK;
+}
+
+static inline void k3_buffer_done(struct k3_buffer *buffer)
+{
+    free(buffer->bytes);
+    *buffer = (struct k3_buffer){0};
+}
+
+#endif

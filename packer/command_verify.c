@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "format/tool/json_out.h"
+#include "format/tool/progress.h"
+#include "format/tool/size_text.h"
+#include "packer/against.h"
+#include "packer/commands.h"
+
+/* What was found, besides the damage. */
+struct outcome {
+    bool is_quick, is_compared;
+    struct k3_against_report against;
+    double seconds;
+};
+
+static void put_damage(struct k3_json_out *out, const struct k3_damage *d)
+{
+    k3_json_object_begin(out, NULL);
+    k3_json_string(out, "kind", k3_damage_kind_name(d->kind));
+    k3_json_string(out, "file", k3_file_kind_name(d->file));
+    if (d->section) {
+        k3_json_string(out, "section", k3_section_name(d->section));
+    }
+    if (d->layer != K3_TOP_LEVEL) {
+        k3_json_u64(out, "layer", d->layer);
+    }
+    if (d->has_expert) {
+        k3_json_u64(out, "expert", d->expert);
+    }
+    if (d->tensor[0]) {
+        k3_json_string(out, "tensor", d->tensor);
+    }
+    k3_json_u64(out, "offset", d->offset);
+    k3_json_u64(out, "bytes", d->bytes);
+    if (d->shard) {
+        k3_json_object_begin(out, "source");
+        k3_json_string(out, "shard", d->shard);
+        k3_json_u64(out, "offset", d->source_offset);
+        k3_json_u64(out, "bytes", d->source_bytes);
+        k3_json_object_end(out);
+    }
+    k3_json_string(out, "message", d->message);
+    k3_json_object_end(out);
+}
+
+static enum k3_code print_json(const struct k3_verify *v, const struct outcome *o,
+                               struct k3_error *err)
+{
+    struct k3_json_out out = {.stream = stdout, .flat_depth = 3};
+    k3_json_object_begin(&out, NULL);
+    k3_json_string(&out, "schema", "k3pack.verify/1");
+    k3_json_bool(&out, "is_good", v->damage.total == 0);
+    if (v->has_pack_id) {
+        k3_json_digest(&out, "pack_id", &v->pack_id);
+    }
+    k3_json_bool(&out, "is_quick", o->is_quick);
+    k3_json_u64(&out, "checked_bytes", v->checked_bytes);
+    k3_json_u64(&out, "checked_blocks", v->checked_blocks);
+    k3_json_u64(&out, "checked_experts", v->checked_experts);
+    if (o->is_compared) {
+        k3_json_u64(&out, "equal_tensors", o->against.tensors);
+        k3_json_u64(&out, "equal_bytes", o->against.bytes);
+    }
+    k3_json_f64(&out, "seconds", o->seconds);
+    k3_json_u64(&out, "damage_count", v->damage.total);
+    k3_json_array_begin(&out, "damage");
+    for (size_t i = 0; i < v->damage.count; i++) {
+        put_damage(&out, &v->damage.items[i]);
+    }
+    k3_json_array_end(&out);
+    k3_json_object_end(&out);
+    return k3_json_out_finish(&out, err);
+}
+
+static void print_damage(const struct k3_damage *d)
+{
+    printf("%s bytes %" PRIu64 "..%" PRIu64 ": ", k3_file_kind_name(d->file), d->offset,
+           d->offset + d->bytes);
+    if (d->tensor[0]) {
+        printf("%s: ", d->tensor);
+    } else if (d->has_expert) {
+        printf("layer %u expert %u: ", d->layer, d->expert);
+    } else if (d->layer != K3_TOP_LEVEL) {
+        printf("layer %u: ", d->layer);
+    }
+    printf("%s", d->message);
+    if (d->shard) {
+        printf(" (made from '%s' bytes %" PRIu64 "..%" PRIu64 ")", d->shard, d->source_offset,
+               d->source_offset + d->source_bytes);
+    }
+    printf("\n");
+}
+
+static enum k3_code print_text(const struct k3_verify *v, const struct outcome *o,
+                               struct k3_error *err)
+{
+    for (size_t i = 0; i < v->damage.count; i++) {
+        print_damage(&v->damage.items[i]);
+    }
+    if (v->damage.total > v->damage.count) {
+        printf("and %" PRIu64 " more\n", v->damage.total - v->damage.count);
+    }
+    if (v->damage.total == 0) {
+        char hex[K3_DIGEST_HEX_BYTES], bytes[K3_SIZE_TEXT_BYTES], rate[K3_SIZE_TEXT_BYTES];
+        k3_digest_hex(&v->pack_id, hex);
+        k3_size_format(v->checked_bytes, bytes);
+        k3_size_format((uint64_t)((double)v->checked_bytes / (o->seconds > 0 ? o->seconds : 1)),
+                       rate);
+        if (o->is_quick) {
+            printf("good as far as a quick check goes (no weights were read): pack %s\n", hex);
+        } else {
+            printf("good: pack %s, %s read (%s/s)\n", hex, bytes, rate);
+        }
+        if (o->is_compared) {
+            printf("equal to the checkpoint: %" PRIu64 " tensors, %" PRIu64 " bytes\n",
+                   o->against.tensors, o->against.bytes);
+        }
+    }
+    return fflush(stdout) == 0 && !ferror(stdout)
+               ? K3_OK
+               : k3_fail(err, K3_ERR_IO, K3_ERROR_NO_OFFSET, "cannot write the output");
+}
+
+static enum k3_code verify(const struct k3_command *command, struct k3_verify *v,
+                           struct outcome *outcome, struct k3_problems *problems,
+                           struct k3_error *err)
+{
+    const struct k3_pack_options *o = command->options;
+    const uint64_t began = k3_clock_ns();
+    enum k3_code code = k3_verify_structure(o->pack, command->observer, v, err);
+    if (code == K3_OK && !o->quick) {
+        code = k3_verify_data(v, err);
+    }
+    outcome->seconds = (double)(k3_clock_ns() - began) / 1e9;
+    if (code == K3_OK && o->checkpoint) {
+        code = k3_verify_against(v, o->checkpoint, problems, &outcome->against, err);
+        outcome->is_compared = code == K3_OK;
+    }
+    return code;
+}
+
+enum k3_code k3_command_verify(const struct k3_command *command)
+{
+    struct k3_verify v = {0};
+    struct k3_problems problems = {0};
+    struct k3_error err = {0};
+    struct outcome outcome = {.is_quick = command->options->quick};
+    enum k3_code code = verify(command, &v, &outcome, &problems, &err);
+    if (code == K3_OK || (code == K3_ERR_DAMAGED && v.damage.total > 0)) {
+        const enum k3_code printed = command->options->json ? print_json(&v, &outcome, &err)
+                                                            : print_text(&v, &outcome, &err);
+        code =
+            printed == K3_OK ? k3_damage_result(&v.damage, command->options->pack, &err) : printed;
+        if (code != K3_OK) {
+            k3_message_error(command->messages, "%s", err.message);
+        }
+    } else {
+        (void)k3_command_fail(command, code, &problems, &err);
+    }
+    if (v.folder) {
+        k3_verify_done(&v);
+    }
+    k3_problems_done(&problems);
+    return code;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef K3_PACKER_EXPERT_WRITER_H
+#define K3_PACKER_EXPERT_WRITER_H
+
+#include "format/pack/provenance.h"
+#include "packer/buffer.h"
+#include "packer/expert_codec.h"
+#include "packer/source_reader.h"
+
+/* The six source tensors of an expert to its extent in k3.experts.partial, through one buffer. */
+struct k3_expert_writer {
+    const struct k3_pack_tables *tables; /* borrowed */
+    const struct k3_provenance *provenance;
+    const struct k3_file *file;
+    struct k3_source_reader *reader;
+    struct k3_digest_stream *digest; /* owned */
+    struct k3_expert_shape shape;
+    struct k3_buffer source, stored;
+    struct k3_digest zero_digest; /* of an extent of zeros (sparse rehearsals) */
+    struct k3_write_behind behind;
+};
+
+K3_MUST_CHECK enum k3_code
+k3_expert_writer_init(struct k3_expert_writer *writer, const struct k3_pack_tables *tables,
+                      const struct k3_provenance *provenance, const struct k3_file *file,
+                      struct k3_source_reader *reader, struct k3_error *err);
+void k3_expert_writer_done(struct k3_expert_writer *writer);
+
+/* Reads the parts in the order in which they lie in the shards (seeking to each shard; in a
+ * sequential pass all must lie in the open one), checks, tiles, digests and writes. An extent of
+ * zeros is not written: the place must read as zeros before.
+ * Errors: DAMAGED (a scale code that a pack never holds: tensor, row, group, shard and file offset
+ * are named), IO, INTERRUPTED, NO_MEMORY. */
+K3_MUST_CHECK enum k3_code k3_expert_write(struct k3_expert_writer *writer, uint64_t expert,
+                                           struct k3_digest out_sources[K3_EXPERT_PARTS],
+                                           struct k3_digest *out_stored, struct k3_error *err);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packer/pack.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/pack/pack_reader.h"
+#include "format/pack/pack_seal.h"
+#include "packer/journal_identity.h"
+#include "packer/preflight.h"
+
+/* One run. */
+struct run {
+    struct k3_census census;
+    struct k3_target target;
+    struct k3_transfer transfer;
+    uint8_t *identity; /* owned */
+    size_t identity_len;
+    bool restart;
+    const struct k3_observer *observer;
+    struct k3_problems *problems;
+    struct k3_pack_report report;
+};
+
+static void note_skipped(const struct run *run)
+{
+    const struct k3_census *c = &run->census;
+    if (c->skipped_tensors > 0) {
+        char line[160];
+        snprintf(line, sizeof line,
+                 "skipped %zu vision tensors (%" PRIu64 " bytes); %zu shards hold nothing else",
+                 c->skipped_tensors, c->skipped_bytes, c->skipped_shards);
+        k3_note(run->observer, line);
+    }
+}
+
+static bool specs_are_equal(const struct k3_model_spec *a, const struct k3_model_spec *b)
+{
+    uint8_t bytes[2][K3_MODEL_SPEC_FIXED_BYTES + K3_LAYERS_MAX];
+    const size_t len = k3_model_spec_encoded_bytes(a);
+    if (len != k3_model_spec_encoded_bytes(b)) {
+        return false;
+    }
+    k3_model_spec_encode(a, bytes[0]);
+    k3_model_spec_encode(b, bytes[1]);
+    return memcmp(bytes[0], bytes[1], len) == 0;
+}
+
+/* Does this finished pack come from this checkpoint? By names and sizes of shards, and the tables:
+ * a cheap answer, not a comparison of bytes. */
+static bool is_pack_of(const struct k3_census *census, const struct k3_pack *pack,
+                       const struct k3_provenance *p)
+{
+    if (p->shard_count != census->provenance.shard_count ||
+        !specs_are_equal(&census->tables.spec, &pack->tables.spec)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < p->shard_count; i++) {
+        if (strcmp(p->shards[i].name, census->provenance.shards[i].name) != 0 ||
+            p->shards[i].file_bytes != census->provenance.shards[i].file_bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum k3_code measure_pack(const struct k3_file files[3], struct k3_pack_report *report,
+                                 struct k3_error *err)
+{
+    uint64_t *sizes[3] = {&report->index_bytes, &report->trunk_bytes, &report->experts_bytes};
+    report->allocated_bytes = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t allocated = 0;
+        enum k3_code code = k3_file_size(&files[i], sizes[i], err);
+        if (code == K3_OK) {
+            code = k3_file_allocated(&files[i], &allocated, err);
+        }
+        if (code != K3_OK) {
+            return code;
+        }
+        report->allocated_bytes += allocated;
+    }
+    return K3_OK;
+}
+
+static enum k3_code report_pack(const struct k3_pack *pack, struct k3_pack_report *report,
+                                struct k3_error *err)
+{
+    const struct k3_file files[3] = {pack->index, pack->trunk, pack->experts};
+    report->pack_id = pack->superblock.pack_id;
+    return measure_pack(files, report, err);
+}
+
+/* A finished pack is in the folder. */
+static enum k3_code meet_pack(struct run *run, struct k3_error *err)
+{
+    struct k3_pack pack = {0};
+    struct k3_provenance provenance = {0};
+    const char *folder = run->target.folder;
+    enum k3_code code = k3_pack_open(folder, &pack, err);
+    if (code != K3_OK) {
+        return k3_error_context(err, code, "'%s' already holds a pack, which cannot be used",
+                                folder);
+    }
+    code = k3_index_provenance(&pack.sections, &pack.tables, &provenance, err);
+    if (code == K3_OK && !is_pack_of(&run->census, &pack, &provenance)) {
+        code = k3_fail(err, K3_ERR_CANT_CREATE, K3_ERROR_NO_OFFSET,
+                       "'%s' already holds a pack of another checkpoint; choose another folder or "
+                       "remove it first",
+                       folder);
+    }
+    if (code == K3_OK) {
+        run->report.was_packed = true;
+        code = report_pack(&pack, &run->report, err);
+    }
+    if (code == K3_OK) {
+        code = k3_target_remove_journal(&run->target, err); /* a crash right after the seal */
+    }
+    k3_provenance_done(&provenance);
+    k3_pack_close(&pack);
+    return code;
+}
+
+/* Journal and data files are such that every place that will be written reads as zeros. */
+static enum k3_code prepare(struct run *run, struct k3_error *err)
+{
+    struct k3_transfer *t = &run->transfer;
+    const struct k3_pack_tables *tables = &run->census.tables;
+    enum k3_code code = K3_OK;
+    if (run->restart) {
+        code = k3_file_truncate(&run->target.journal, 0, err);
+    }
+    if (code == K3_OK) {
+        code = k3_resume_journal(t, run->identity, run->identity_len, run->problems, err);
+    }
+    if (code == K3_OK) {
+        code = k3_target_open_data(&run->target, t->shards_done == 0, k3_trunk_data_end(tables),
+                                   k3_experts_data_end(tables), err);
+    }
+    if (code == K3_OK && t->shards_done > 0) {
+        code = k3_resume_data(t, &run->report.resumed, err);
+    }
+    return code;
+}
+
+static enum k3_code report_done(struct run *run, struct k3_error *err)
+{
+    struct k3_pack pack = {0};
+    enum k3_code code = k3_pack_open(run->target.folder, &pack, err);
+    if (code == K3_OK) {
+        code = report_pack(&pack, &run->report, err);
+        k3_pack_close(&pack);
+    }
+    return code;
+}
+
+static enum k3_code transfer_and_seal(struct run *run, struct k3_error *err)
+{
+    enum k3_code code = prepare(run, err);
+    if (code == K3_OK) {
+        code = k3_transfer_run(&run->transfer, err);
+    }
+    if (code == K3_OK) {
+        struct k3_digest pack_id;
+        code = k3_pack_seal(run->target.folder, &run->target.trunk, &run->target.experts,
+                            &run->census.tables, &run->census.files, &run->census.provenance,
+                            &pack_id, err);
+    }
+    if (code == K3_OK) {
+        code = k3_target_remove_journal(&run->target, err);
+    }
+    return code == K3_OK ? report_done(run, err) : code;
+}
+
+static enum k3_code make_pack(struct run *run, struct k3_error *err)
+{
+    struct k3_space space;
+    enum k3_code code =
+        k3_preflight(run->target.folder, &run->report.plan, &run->census.set,
+                     k3_target_held_bytes(&run->target), run->observer, &space, err);
+    if (code != K3_OK) {
+        k3_target_forget(&run->target);
+        return code;
+    }
+    code = k3_identity_encode(&run->census, &run->identity, &run->identity_len, err);
+    if (code == K3_OK) {
+        code = k3_transfer_init(&run->transfer, &run->census, &run->target, run->observer, err);
+    }
+    return code == K3_OK ? transfer_and_seal(run, err) : code;
+}
+
+enum k3_code k3_pack_make(const char *checkpoint, const char *folder, bool restart,
+                          const struct k3_observer *observer, struct k3_problems *problems,
+                          struct k3_pack_report *out_report, struct k3_error *err)
+{
+    struct run run = {.restart = restart, .observer = observer, .problems = problems};
+    enum k3_code code = k3_census_take(checkpoint, &run.census, problems, err);
+    if (code == K3_OK) {
+        note_skipped(&run);
+        run.report.plan = k3_plan_make(&run.census);
+        code = k3_target_open(folder, &run.target, err);
+    }
+    if (code == K3_OK) {
+        code = run.target.has_pack ? meet_pack(&run, err) : make_pack(&run, err);
+    }
+    if (code == K3_OK) {
+        *out_report = run.report;
+    }
+    k3_transfer_done(&run.transfer);
+    k3_target_close(&run.target);
+    k3_census_done(&run.census);
+    free(run.identity);
+    return code;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* SEEK_DATA */
+#include "packer/source_reader.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/base/assert.h"
+#include "format/base/bytes.h"
+#include "format/base/ckd.h"
+
+/* One read, one report. */
+#define STEP_BYTES (UINT64_C(8) << 20)
+
+enum k3_code k3_source_reader_init(struct k3_source_reader *reader, const struct k3_shard_set *set,
+                                   const struct k3_observer *observer, struct k3_error *err)
+{
+    *reader = (struct k3_source_reader){.set = set, .observer = observer, .file = K3_FILE_CLOSED};
+    for (size_t i = 0; i < set->shard_count; i++) {
+        reader->total_bytes += set->shards[i].file_bytes;
+    }
+    return k3_digest_stream_create(&reader->whole, err);
+}
+
+void k3_source_reader_done(struct k3_source_reader *reader)
+{
+    if (reader->set) {
+        k3_file_close(&reader->file);
+    }
+    if (reader->whole) {
+        k3_digest_stream_destroy(reader->whole);
+    }
+    *reader = (struct k3_source_reader){.file = K3_FILE_CLOSED};
+}
+
+enum k3_code k3_source_seek(struct k3_source_reader *reader, uint32_t shard, struct k3_error *err)
+{
+    if (reader->file.fd >= 0 && reader->shard == shard) {
+        return K3_OK;
+    }
+    k3_assert(!reader->is_sequential);
+    k3_file_close(&reader->file);
+    const enum k3_code code = k3_shard_open(&reader->set->shards[shard], &reader->file, err);
+    if (code == K3_OK) {
+        reader->shard = shard;
+        reader->data_from = reader->data_known_at = 0;
+        reader->behind = (struct k3_drop_behind){0};
+    }
+    return code;
+}
+
+enum k3_code k3_source_begin(struct k3_source_reader *reader, uint32_t shard, struct k3_error *err)
+{
+    reader->is_sequential = false;
+    const enum k3_code code = k3_source_seek(reader, shard, err);
+    if (code == K3_OK) {
+        reader->is_sequential = true;
+        reader->at = 0;
+        k3_digest_stream_reset(reader->whole);
+        k3_cache_expect_sequential(&reader->file);
+    }
+    return code;
+}
+
+/* The identity that the census saw, once more after the last byte. */
+static enum k3_code check_unchanged(const struct k3_source_reader *reader, struct k3_error *err)
+{
+    const struct k3_shard *shard = &reader->set->shards[reader->shard];
+    struct stat st;
+    if (fstat(reader->file.fd, &st) != 0) {
+        return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET, "cannot stat '%s'",
+                             shard->path);
+    }
+    const int64_t modified_ns =
+        (int64_t)st.st_mtim.tv_sec * INT64_C(1000000000) + (int64_t)st.st_mtim.tv_nsec;
+    if ((uint64_t)st.st_size != shard->file_bytes || modified_ns != shard->modified_ns) {
+        return k3_fail(err, K3_ERR_DAMAGED, K3_ERROR_NO_OFFSET,
+                       "'%s' changed while it was read; run again when it is at rest", shard->path);
+    }
+    return K3_OK;
+}
+
+enum k3_code k3_source_end(struct k3_source_reader *reader, struct k3_digest *out_digest,
+                           struct k3_error *err)
+{
+    k3_assert(reader->is_sequential && reader->at == reader->file.file_bytes);
+    reader->is_sequential = false;
+    k3_cache_drop(&reader->file, 0, reader->at);
+    const enum k3_code code = check_unchanged(reader, err);
+    if (code == K3_OK) {
+        *out_digest = k3_digest_stream_value(reader->whole);
+    }
+    return code;
+}
+
+/* Does the file system say that there is nothing in this range? */
+static bool is_hole(struct k3_source_reader *reader, uint64_t offset, uint64_t len)
+{
+#ifdef SEEK_DATA
+    if (offset < reader->data_known_at || offset >= reader->data_from) {
+        const off_t found = lseek(reader->file.fd, (off_t)offset, SEEK_DATA);
+        reader->data_known_at = offset;
+        reader->data_from = found >= 0       ? (uint64_t)found
+                            : errno == ENXIO ? reader->file.file_bytes
+                                             : offset;
+    }
+    return offset + len <= reader->data_from && offset + len <= reader->file.file_bytes;
+#else
+    (void)reader, (void)offset, (void)len;
+    return false;
+#endif
+}
+
+static void update_with_zeros(struct k3_digest_stream *stream, uint64_t len)
+{
+    static const uint8_t zeros[16384];
+    for (uint64_t done = 0; done < len; done += sizeof zeros) {
+        k3_digest_stream_update(stream, zeros, (size_t)k3_min_u64(sizeof zeros, len - done));
+    }
+}
+
+/* One step: read or recognise, digest, report. */
+static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, uint8_t *bytes,
+                              uint64_t len, struct k3_digest_stream *digest, bool *out_is_hole,
+                              struct k3_error *err)
+{
+    *out_is_hole = is_hole(reader, offset, len);
+    if (!*out_is_hole) {
+        const enum k3_code code = k3_file_read(&reader->file, offset, bytes, (size_t)len, err);
+        if (code != K3_OK) {
+            return code;
+        }
+    }
+    struct k3_digest_stream *streams[2] = {digest, reader->is_sequential ? reader->whole : NULL};
+    for (unsigned i = 0; i < 2; i++) {
+        if (streams[i] && *out_is_hole) {
+            update_with_zeros(streams[i], len);
+        } else if (streams[i]) {
+            k3_digest_stream_update(streams[i], bytes, (size_t)len);
+        }
+    }
+    if (reader->is_sequential) {
+        k3_assert(offset == reader->at);
+        reader->at += len;
+        reader->done_bytes += len;
+        k3_drop_behind(&reader->behind, &reader->file, reader->at);
+    }
+    const char *name = reader->set->shards[reader->shard].name;
+    if (!k3_report(reader->observer, "pack", name, reader->done_bytes, reader->total_bytes)) {
+        return k3_fail(err, K3_ERR_INTERRUPTED, K3_ERROR_NO_OFFSET, "stopped while packing '%s'",
+                       name);
+    }
+    return K3_OK;
+}
+
+enum k3_code k3_source_read(struct k3_source_reader *reader, uint64_t offset, uint8_t *out_bytes,
+                            uint64_t len, struct k3_digest_stream *digest, bool *out_is_zero,
+                            struct k3_error *err)
+{
+    bool was_read = false, holes_skipped = false;
+    for (uint64_t done = 0; done < len;) {
+        const uint64_t step = k3_min_u64(STEP_BYTES, len - done);
+        bool hole = false;
+        const enum k3_code code =
+            read_step(reader, offset + done, out_bytes + done, step, digest, &hole, err);
+        if (code != K3_OK) {
+            return code;
+        }
+        if (!hole && holes_skipped) {
+            memset(out_bytes, 0, (size_t)done);
+            holes_skipped = false;
+        }
+        if (hole && was_read) {
+            memset(out_bytes + done, 0, (size_t)step);
+        }
+        was_read = was_read || !hole;
+        holes_skipped = holes_skipped || (hole && !was_read);
+        done += step;
+    }
+    *out_is_zero = !was_read || k3_bytes_are_zero(out_bytes, (size_t)len);
+    return K3_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef K3_PACKER_TRANSFER_H
+#define K3_PACKER_TRANSFER_H
+
+#include "packer/census.h"
+#include "packer/expert_writer.h"
+#include "packer/schedule.h"
+#include "packer/target.h"
+#include "packer/trunk_writer.h"
+
+/* Shard bytes to extents, digested on the way through: one pass over each shard, in name order. An
+ * expert whose six tensors follow each other in a shard is written in that pass; one whose tensors
+ * are scattered is gathered after the pass over the last shard that has any of them. */
+struct k3_transfer {
+    struct k3_census *census; /* borrowed; digests are filled in */
+    struct k3_target *target; /* borrowed */
+    const struct k3_observer *observer;
+    struct k3_schedule schedule;
+    struct k3_source_reader reader;
+    struct k3_trunk_writer trunk;
+    struct k3_expert_writer experts;
+    bool *is_written;     /* by expert: in the pass over its shard */
+    uint32_t shards_done; /* shards 0.. that the journal holds     */
+    uint64_t journal_end;
+    struct k3_buffer scratch;
+};
+
+/* The target's data files must be open. *out_transfer is the caller's: k3_transfer_done; it must
+ * not be moved. */
+K3_MUST_CHECK enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *census,
+                                            struct k3_target *target,
+                                            const struct k3_observer *observer,
+                                            struct k3_error *err);
+void k3_transfer_done(struct k3_transfer *transfer);
+
+/* Packs shards_done..; each is durable, then recorded, before the next begins. Places that are
+ * written here must read as zeros before. */
+K3_MUST_CHECK enum k3_code k3_transfer_run(struct k3_transfer *transfer, struct k3_error *err);
+
+/* Writes one trunk source or one expert again from the shards, whose bytes must have the digests
+ * that were recorded. Errors: DAMAGED when they have not. */
+K3_MUST_CHECK enum k3_code k3_transfer_again_trunk(struct k3_transfer *transfer, uint32_t source,
+                                                   struct k3_error *err);
+K3_MUST_CHECK enum k3_code k3_transfer_again_expert(struct k3_transfer *transfer, uint64_t expert,
+                                                    struct k3_error *err);
+
+/* Appends a record to the journal and makes it durable. */
+K3_MUST_CHECK enum k3_code k3_transfer_record(struct k3_transfer *transfer, unsigned kind,
+                                              const uint8_t *payload, size_t payload_len,
+                                              struct k3_error *err);
+
+#endif

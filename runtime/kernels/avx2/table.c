@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/kernels/tier.h"
+
+K3_TIER_DECLARE(avx2);
+K3_TIER_DEFINE(avx2);

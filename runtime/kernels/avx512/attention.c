@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/kernels/avx512/simd.h"
+
+#include "runtime/kernels/lanes/attention.h"
+#include "runtime/kernels/lanes/mla.h"
