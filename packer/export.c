@@ -13,6 +13,7 @@
 #include "packer/export_shard.h"
 #include "packer/page_cache.h"
 #include "packer/restore.h"
+#include "packer/sparse_write.h"
 
 #define SHARD_SUFFIX ".safetensors"
 

@@ -7,6 +7,7 @@
 #include "format/base/ckd.h"
 #include "format/pack/tiles.h"
 #include "packer/census.h"
+#include "packer/sparse_write.h"
 #include "packer/transpose.h"
 
 #define PIECE_BYTES (UINT64_C(8) << 20)
