@@ -155,8 +155,8 @@ enum k3_code k3_expert_write(struct k3_expert_writer *writer, uint64_t expert,
     k3_expert_encode(&writer->shape, layout, writer->source.bytes, writer->stored.bytes);
     *out_stored = k3_digest_of(writer->stored.bytes, (size_t)layout->used_bytes);
     const uint64_t offset = k3_expert_offset(layout, expert);
-    code = k3_file_write_sparse(writer->file, offset, writer->stored.bytes,
-                                (size_t)layout->used_bytes, err);
+    code = k3_write_sparse(writer->file, offset, writer->stored.bytes, (size_t)layout->used_bytes,
+                           err);
     if (code == K3_OK) {
         k3_write_behind(&writer->behind, writer->file, offset, layout->used_bytes);
     }

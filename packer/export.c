@@ -102,8 +102,7 @@ static enum k3_code write_sink(void *user, const uint8_t *bytes, uint64_t len, s
     struct export_run *run = user;
     k3_digest_stream_update(run->digest, bytes, (size_t)len);
     if (!k3_bytes_are_zero(bytes, (size_t)len)) {
-        const enum k3_code code =
-            k3_file_write_sparse(&run->file, run->at, bytes, (size_t)len, err);
+        const enum k3_code code = k3_write_sparse(&run->file, run->at, bytes, (size_t)len, err);
         if (code != K3_OK) {
             return code;
         }

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/base/bytes.h"
 #include "format/base/ckd.h"
 
 /* One call moves no more than this, well below the kernel's own limit. */
@@ -119,39 +118,6 @@ enum k3_code k3_file_write(const struct k3_file *file, uint64_t offset, const vo
         done += (size_t)put;
     }
     return K3_OK;
-}
-
-/* Length of the run at `bytes` whose 4096-byte pages all are zero, or all are not. */
-static size_t run_of_pages(const uint8_t *bytes, size_t len, bool *out_is_zero)
-{
-    size_t run = 0;
-    while (run < len) {
-        const size_t page = len - run < 4096 ? len - run : 4096;
-        const bool is_zero = k3_bytes_are_zero(bytes + run, page);
-        if (run == 0) {
-            *out_is_zero = is_zero;
-        } else if (is_zero != *out_is_zero) {
-            break;
-        }
-        run += page;
-    }
-    return run;
-}
-
-enum k3_code k3_file_write_sparse(const struct k3_file *file, uint64_t offset, const void *bytes,
-                                  size_t len, struct k3_error *err)
-{
-    const uint8_t *p = bytes;
-    enum k3_code code = K3_OK;
-    for (size_t done = 0; code == K3_OK && done < len;) {
-        bool is_zero = false;
-        const size_t run = run_of_pages(p + done, len - done, &is_zero);
-        if (!is_zero) {
-            code = k3_file_write(file, offset + done, p + done, run, err);
-        }
-        done += run;
-    }
-    return code;
 }
 
 enum k3_code k3_file_truncate(const struct k3_file *file, uint64_t bytes, struct k3_error *err)

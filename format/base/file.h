@@ -41,12 +41,6 @@ K3_MUST_CHECK enum k3_code k3_file_read(const struct k3_file *file, uint64_t off
 K3_MUST_CHECK enum k3_code k3_file_write(const struct k3_file *file, uint64_t offset,
                                          const void *bytes, size_t len, struct k3_error *err);
 
-/* The same where [offset, offset + len) reads as zeros now: pages of zeros are not written, so that
- * holes stay holes. */
-K3_MUST_CHECK enum k3_code k3_file_write_sparse(const struct k3_file *file, uint64_t offset,
-                                                const void *bytes, size_t len,
-                                                struct k3_error *err);
-
 K3_MUST_CHECK enum k3_code k3_file_truncate(const struct k3_file *file, uint64_t bytes,
                                             struct k3_error *err);
 
