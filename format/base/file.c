@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,7 +239,10 @@ enum k3_code k3_folder_sync(const char *folder, struct k3_error *err)
     if (fd < 0) {
         return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET, "cannot open '%s'", folder);
     }
-    const int failed = fsync(fd) != 0;
+    int failed = 0;
+    do {
+        failed = fsync(fd) != 0;
+    } while (failed && errno == EINTR);
     const int reason = errno;
     close(fd);
     /* EINVAL: a file system that cannot sync folders; nothing more can be done there. */
@@ -259,10 +263,22 @@ enum k3_code k3_file_publish(const char *folder, const char *temporary_path, con
     return k3_folder_sync(folder, err);
 }
 
+/* The folder in which a path's last name stands. */
+static enum k3_code sync_parent(const char *path, struct k3_error *err)
+{
+    char *copy = strdup(path);
+    if (!copy) {
+        return k3_fail_no_memory(err, path);
+    }
+    const enum k3_code code = k3_folder_sync(dirname(copy), err);
+    free(copy);
+    return code;
+}
+
 enum k3_code k3_folder_make(const char *folder, struct k3_error *err)
 {
     if (mkdir(folder, 0777) == 0) {
-        return K3_OK;
+        return sync_parent(folder, err);
     }
     const int reason = errno;
     struct stat st;

@@ -70,7 +70,7 @@ K3_MUST_CHECK enum k3_code k3_file_publish(const char *folder, const char *tempo
 /* fsync of a folder: makes creations, renames and removals in it durable. */
 K3_MUST_CHECK enum k3_code k3_folder_sync(const char *folder, struct k3_error *err);
 
-/* mkdir that accepts an existing folder. */
+/* mkdir that accepts an existing folder; a new one is durable. */
 K3_MUST_CHECK enum k3_code k3_folder_make(const char *folder, struct k3_error *err);
 
 bool k3_path_exists(const char *path);

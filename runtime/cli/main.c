@@ -28,6 +28,10 @@ static enum k3_code read_stdin(uint8_t **out_bytes, size_t *out_len, struct k3_e
             bytes = larger;
         }
         const ssize_t got = read(STDIN_FILENO, bytes + len, room - len);
+        if (got < 0 && errno == EINTR && k3_signals_stop_requested()) {
+            free(bytes);
+            return k3_fail(err, K3_ERR_INTERRUPTED, len, "stopped while reading the prompt");
+        }
         if (got < 0 && errno != EINTR) {
             free(bytes);
             return k3_fail_errno(err, K3_ERR_IO, errno, len, "cannot read standard input");
@@ -184,6 +188,7 @@ int main(int argc, char **argv)
         return k3_exit_status(code);
     }
     if (options.action != K3_INFER_RUN) {
+        k3_infer_options_done(&options);
         return options.action == K3_INFER_HELP ? print_text(k3_infer_help) : print_version();
     }
     messages.level = options.level;

@@ -153,7 +153,7 @@ static enum k3_code acquire_and_run(struct k3_model *model, struct k3_sequence *
     return code;
 }
 
-/* Output mix and final norm of rows first..tokens-1; small tensors of the top level. */
+/* Output mix and final norm of every row. */
 static enum k3_code final_rows(struct k3_model *model, size_t tokens, struct k3_error *err)
 {
     const struct k3_trunk_tensor *norm =

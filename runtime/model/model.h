@@ -59,8 +59,7 @@ K3_MUST_CHECK enum k3_code k3_moe_forward(const struct k3_model *model,
                                           size_t tokens, const float *x, float *out,
                                           struct k3_error *err);
 
-/* mixed = attention-residual mix of the bank and cur (report 4.2); has_cur is false right after a
- * boundary, when cur is not there yet. */
+/* mixed = attention-residual mix of the bank and cur (report 4.2). */
 void k3_attn_res_mix(const struct k3_model *model, const struct k3_res_mix_weights *w,
                      size_t tokens, float *mixed);
 
