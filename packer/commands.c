@@ -32,12 +32,8 @@ enum k3_code k3_command_fail(const struct k3_command *command, enum k3_code code
 {
     if (problems->total > 1) {
         k3_message_problems(command->messages, problems);
-    } else {
-        k3_message_error(command->messages, "%s", err->message);
     }
-    if (problems->total > 1) {
-        k3_message_error(command->messages, "%zu problems in all", problems->total);
-    }
+    k3_message_error(command->messages, "%s", err->message);
     if (command->options->json) {
         print_failure(code, problems, err);
     }

@@ -283,6 +283,27 @@ static enum k3_code check_experts(struct checking *c, struct k3_error *err)
     return code;
 }
 
+/* Nothing is ever written between extents; what a damaged partial file has there would stay. */
+static enum k3_code clear_gaps(struct k3_transfer *t, struct k3_error *err)
+{
+    const struct k3_pack_tables *tables = &t->census->tables;
+    const struct k3_file *trunk = &t->target->trunk, *experts = &t->target->experts;
+    const struct k3_expert_layout *layout = &tables->layout;
+    const uint64_t gap = layout->stride - layout->used_bytes;
+    enum k3_code code = clear(trunk, 0, K3_DATA_OFFSET, err);
+    for (uint32_t e = 0; code == K3_OK && e + 1 < tables->extent_count; e++) {
+        const uint64_t end = tables->extents[e].file_offset + tables->extents[e].used_bytes;
+        code = clear(trunk, end, tables->extents[e + 1].file_offset - end, err);
+    }
+    if (code == K3_OK) {
+        code = clear(experts, 0, K3_DATA_OFFSET, err);
+    }
+    for (uint64_t e = 0; code == K3_OK && gap > 0 && e + 1 < k3_expert_total(layout); e++) {
+        code = clear(experts, k3_expert_offset(layout, e) + layout->used_bytes, gap, err);
+    }
+    return code;
+}
+
 static uint64_t bytes_done(const struct k3_transfer *t)
 {
     const struct k3_schedule *s = &t->schedule;
@@ -300,7 +321,10 @@ enum k3_code k3_resume_data(struct k3_transfer *transfer, struct k3_resume_repor
     struct k3_resume_report report = {.shards_done = transfer->shards_done};
     struct checking c = {
         .transfer = transfer, .report = &report, .total_bytes = bytes_done(transfer)};
-    enum k3_code code = check_trunk(&c, err);
+    enum k3_code code = clear_gaps(transfer, err);
+    if (code == K3_OK) {
+        code = check_trunk(&c, err);
+    }
     if (code == K3_OK) {
         code = check_experts(&c, err);
     }

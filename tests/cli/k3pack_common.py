@@ -119,6 +119,9 @@ class TestCase(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.shared))
 
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
     @classmethod
     def checkpoint(cls, preset="fuzz", *options):
         """A checkpoint that no test may change."""

@@ -10,11 +10,12 @@ import pathlib
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
 
-from k3pack_common import (AGAIN, CANT_CREATE, DATA, IO, K3PACK, OK, TestCase, digests,
+from k3pack_common import (AGAIN, CANT_CREATE, DATA, IO, K3PACK, NO_INPUT, OK, TestCase, digests,
                            find_tensor, flip, make_checkpoint, patch, run)
 
 KILLS = int(os.environ.get("K3PACK_KILLS", "30"))
@@ -30,6 +31,7 @@ class Kill(TestCase):
     def run_time(self, source):
         begin = time.monotonic()
         self.expect(OK, "-q", source, self.folder / "timed")
+        shutil.rmtree(self.folder / "timed")
         return time.monotonic() - begin
 
     def kill_at(self, source, target, delay):
@@ -79,25 +81,32 @@ class Stopped(TestCase):
         self.target = self.folder / "pack"
 
     def stop(self, wanted=2, number=signal.SIGKILL):
-        """Stops a run when its journal holds about `wanted` shards; some runs are too fast."""
-        for _ in range(200):
+        """Stops a run when its journal holds `wanted` shards or more; some runs are too fast."""
+        for _ in range(100):
             shutil.rmtree(self.target, ignore_errors=True)
             child = subprocess.Popen([K3PACK, "-q", str(self.source), str(self.target)],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            while child.poll() is None and self.journal_bytes() < 8000 * wanted:
+            while child.poll() is None and self.journal_shards() < wanted:
                 pass
             child.send_signal(number)
             text = child.communicate()[1].decode()
-            if child.returncode and (self.target / "k3.journal").exists() \
-                    and self.journal_bytes() >= 8000:
+            if child.returncode and self.journal_shards() >= wanted \
+                    and not (self.target / "k3.index").exists():
                 return child.returncode, text
         raise AssertionError("every run finished before it could be stopped")
 
-    def journal_bytes(self):
+    def journal_shards(self):
+        """How many shards the journal says are done: records are magic, kind, size, digest."""
         try:
-            return (self.target / "k3.journal").stat().st_size
+            data = (self.target / "k3.journal").read_bytes()
         except FileNotFoundError:
             return 0
+        at = count = 0
+        while len(data) - at >= 32 and data[at:at + 4] == b"K3J1":
+            kind, size = struct.unpack_from("<IQ", data, at + 4)
+            at += 32 + size
+            count += kind == 2 and at <= len(data)
+        return count
 
     def resume(self):
         done = self.expect(OK, "--json", self.source, self.target)
@@ -114,8 +123,8 @@ class Stopped(TestCase):
 
     def test_unfinished_is_said(self):
         self.stop()
-        self.expect_error(66, "--verify", self.target, says=["not finished"])
-        self.expect_error(66, "--list", self.target, says=["not finished"])
+        self.expect_error(NO_INPUT, "--verify", self.target, says=["not finished"])
+        self.expect_error(NO_INPUT, "--list", self.target, says=["not finished"])
 
     def test_written_is_not_believed(self):
         """Whatever happened to the data files meanwhile, the result is the same."""
@@ -216,7 +225,7 @@ class Stopped(TestCase):
         self.stop(3)
         last = sorted(self.source.glob("*.safetensors"))[-1]
         last.rename(self.folder / "away")
-        self.expect_error(DATA, "-q", self.source, self.target, says=[last.name])
+        self.expect_error(NO_INPUT, "-q", self.source, self.target, says=[last.name])
         (self.folder / "away").rename(last)
         self.resume()
 
@@ -337,10 +346,10 @@ class Space(TestCase):
     def test_full_disk(self):
         """Space that was there at the start is taken by somebody else; then it comes back."""
         where, prefix = self.mount("14m")
-        script = ('("$1" -q "$2" "$3/pack"; echo $? > "$3/status") &\n'
+        script = ('("$1" -q "$2" "$3/pack"; echo $? > "$4/status") &\n'
                   'while [ ! -e "$3/pack/k3.journal" ]; do :; done\n'
                   'head -c 30000000 /dev/zero > "$3/filler" 2> /dev/null\n'
-                  'wait; first=$(cat "$3/status"); ls "$3/pack" >&2; rm "$3/filler"\n'
+                  'wait; first=$(cat "$4/status"); ls "$3/pack" >&2; rm "$3/filler"\n'
                   '"$1" -q "$2" "$3/pack" || exit 1\n'
                   'cp "$3"/pack/k3.* "$4"; echo "$first"')
         out = self.folder / "out"
