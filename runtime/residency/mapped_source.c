@@ -87,6 +87,12 @@ static enum k3_code fail_block(const struct k3_mapped_source *source,
                    source->pack->trunk.path, at, end, where, source->pack->folder);
 }
 
+static void pass_begin(void *self, bool needs_head)
+{
+    (void)self;
+    (void)needs_head;
+}
+
 static enum k3_code trunk_acquire(void *self, uint64_t file_offset, uint64_t bytes,
                                   const uint8_t **out_bytes, struct k3_error *err)
 {
@@ -211,6 +217,9 @@ struct k3_weight_source k3_mapped_source_doors(struct k3_mapped_source *source)
 {
     return (struct k3_weight_source){
         .self = source,
+        .run_bytes = UINT64_MAX,
+        .experts_at_once = UINT32_MAX,
+        .pass_begin = pass_begin,
         .trunk_acquire = trunk_acquire,
         .trunk_release = trunk_release,
         .experts_announce = experts_announce,
