@@ -259,13 +259,19 @@ static void predict(const struct k3_budget_request *r, struct k3_budget *b)
                            (double)b->expert_token_bytes * (1.0 - b->expert_hit_share);
 }
 
+/* An extent of whole 2 MiB pages may be held in them. */
+static uint64_t slot_bytes_of(const struct k3_expert_layout *layout)
+{
+    return layout->stride % SHARE_UNIT == 0 ? layout->stride : layout->used_bytes;
+}
+
 enum k3_code k3_budget_plan(const struct k3_budget_request *request, struct k3_budget *out_budget,
                             struct k3_error *err)
 {
     struct k3_budget b = {
         .total_bytes = request->total_bytes,
         .base_bytes = request->base_bytes,
-        .slot_bytes = request->tables->layout.used_bytes,
+        .slot_bytes = slot_bytes_of(&request->tables->layout),
         .chunk = request->chunk ? request->chunk : 1,
         .trunk_pass_bytes = kept_by(request->tables, UINT64_MAX),
     };

@@ -151,6 +151,10 @@ static void walk_up(const char *root, const struct hierarchy *h, struct k3_memor
     char folder[2 * PATH_ROOM];
     snprintf(folder, sizeof folder, "%s%s", h->mount_point, strcmp(below, "/") == 0 ? "" : below);
     const size_t stop = strlen(h->mount_point);
+    if (limits->peak_source[0] == 0 && strlen(folder) > stop) {
+        snprintf(limits->peak_source, sizeof limits->peak_source, "%.*s/%s", 200, folder,
+                 h->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    }
     for (;;) {
         if (h->is_v2) {
             take_limit(root, folder, "memory.max", limits);
@@ -179,6 +183,19 @@ void k3_memory_limits_read(const char *root, struct k3_memory_limits *out_limits
         walk_up(root, &h[1], out_limits);
     }
     free(h);
+}
+
+uint64_t k3_memory_group_peak(const struct k3_memory_limits *limits)
+{
+    FILE *file = limits->peak_source[0] ? fopen(limits->peak_source, "re") : NULL;
+    uint64_t bytes = 0;
+    if (file) {
+        if (fscanf(file, "%" SCNu64, &bytes) != 1) {
+            bytes = 0;
+        }
+        fclose(file);
+    }
+    return bytes;
 }
 
 uint64_t k3_memory_limit(const struct k3_memory_limits *limits)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/support/suite_main.h"
-#include "tests/unit/format/pack/released_spec.h"
+#include "tests/unit/runtime/residency/released_tables.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
@@ -16,12 +16,7 @@ static struct k3_pack_tables tables;
 
 static void setup(void)
 {
-    const struct k3_model_spec spec = k3_released_spec();
-    uint32_t a_log[K3_LAYERS_MAX];
-    for (uint32_t layer = 0; layer < spec.layers; layer++) {
-        a_log[layer] = K3_RELEASED_A_LOG_LEN;
-    }
-    ck_assert_ok(k3_pack_tables_derive(&spec, a_log, &tables, &err));
+    ck_assert_ok(k3_released_tables(&tables, &err));
 }
 static void teardown(void)
 {
@@ -185,55 +180,55 @@ static const struct {
 } rams[] = {
     {"auto: machine less 3 %",
      {K3_RAM_AUTO, 0, NULL},
-     {100 * GB, UINT64_MAX, ""},
+     {100 * GB, UINT64_MAX, "", ""},
      K3_OK,
      97 * GB,
      false},
     {"auto: at least 256 MiB stay free",
      {K3_RAM_AUTO, 0, NULL},
-     {4 * GIB, UINT64_MAX, ""},
+     {4 * GIB, UINT64_MAX, "", ""},
      K3_OK,
      4 * GIB - 256 * MIB,
      false},
     {"auto: the control group is tighter",
      {K3_RAM_AUTO, 0, NULL},
-     {100 * GB, 2 * GIB, "f"},
+     {100 * GB, 2 * GIB, "f", ""},
      K3_OK,
      2 * GIB - 256 * MIB,
      false},
     {"auto: a machine smaller than its headroom",
      {K3_RAM_AUTO, 0, NULL},
-     {MIB, UINT64_MAX, ""},
+     {MIB, UINT64_MAX, "", ""},
      K3_OK,
      0,
      false},
     {"size: the total, nothing subtracted",
      {K3_RAM_SIZE, 8 * GB, NULL},
-     {8 * GB, UINT64_MAX, ""},
+     {8 * GB, UINT64_MAX, "", ""},
      K3_OK,
      8 * GB,
      false},
     {"size: above the machine",
      {K3_RAM_SIZE, 8 * GB + 1, NULL},
-     {8 * GB, UINT64_MAX, ""},
+     {8 * GB, UINT64_MAX, "", ""},
      K3_ERR_BUDGET,
      0,
      false},
     {"size: above the control group",
      {K3_RAM_SIZE, 4 * GB, NULL},
-     {8 * GB, 3 * GB, "f"},
+     {8 * GB, 3 * GB, "f", ""},
      K3_ERR_BUDGET,
      0,
      false},
     {"preset: as on a machine of its size",
      {K3_RAM_PRESET, 96 * GB, "workstation"},
-     {512 * GB, UINT64_MAX, ""},
+     {512 * GB, UINT64_MAX, "", ""},
      K3_OK,
      96 * GB - 96 * GB / 100 * 3,
      false},
     {"preset: clipped",
      {K3_RAM_PRESET, 96 * GB, "workstation"},
-     {64 * GB, UINT64_MAX, ""},
+     {64 * GB, UINT64_MAX, "", ""},
      K3_OK,
      64 * GB - 64 * GB / 100 * 3,
      true},
