@@ -78,8 +78,8 @@ void k3_plan_print(FILE *stream, const struct k3_memory_plan *plan,
     k3_size_format(b->trunk_pass_bytes, size);
     fprintf(stream, "trunk: %.1f %% of %s kept, the same share of every layer\n",
             100.0 * (double)b->pinned_bytes / (double)b->trunk_pass_bytes, size);
-    fprintf(stream, "experts: %" PRIu32 " of %" PRIu64 " held, least recently used out first\n",
-            b->slot_count, k3_expert_total(&tables->layout));
+    fprintf(stream, "experts: %" PRIu32 " of %" PRIu64 " held\n", b->slot_count,
+            k3_expert_total(&tables->layout));
     fprintf(stream, "prefill: up to %zu tokens a pass\n", b->chunk);
     k3_size_format(b->trunk_streamed_bytes, size);
     k3_size_format((uint64_t)b->ideal_token_bytes, other);

@@ -120,6 +120,8 @@ static enum k3_code reserve_memory(struct k3_backing *b, struct k3_error *err)
     if (b->has_folios) {
         count_hint(b, madvise(b->base, (size_t)b->len, MADV_HUGEPAGE));
     }
+    /* No readahead: it would read 10 % more, for nobody. */
+    count_hint(b, posix_fadvise(b->file->fd, 0, 0, POSIX_FADV_RANDOM));
     return K3_OK;
 }
 

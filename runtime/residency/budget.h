@@ -61,7 +61,7 @@ struct k3_budget {
     uint64_t window_bytes; /* trunk on its way through       */
     uint64_t pinned_bytes; /* trunk that stays               */
     uint64_t slot_bytes;   /* of one expert                  */
-    uint32_t slot_count;   /* experts held, LRU              */
+    uint32_t slot_count;   /* experts held                   */
     uint64_t unused_bytes;
 
     size_t chunk;

@@ -6,7 +6,7 @@
 #include "runtime/residency/budget.h"
 #include "runtime/residency/integrity.h"
 
-/* Experts that are held: a fixed number of slots, least recently used out first. The router's list
+/* Experts that are held: a fixed number of slots. The router's list
  * is fetched in its order by as many threads as there are; the reader takes the experts in that
  * order too. Every function is called under the caller's lock, except k3_expert_job_run. */
 
