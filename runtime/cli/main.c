@@ -158,8 +158,10 @@ static enum k3_code make_plan(const struct k3_infer_options *o, const struct k3_
 }
 
 static enum k3_code show_plan(const struct k3_infer_options *o, const struct k3_engine *engine,
-                              const struct k3_run_stats *stats, struct k3_error *err)
+                              const struct k3_run_stats *stats, struct k3_memory_plan *plan,
+                              struct k3_error *err)
 {
+    k3_memory_plan_probe_memory(engine, plan);
     k3_plan_print(stdout, stats->plan, &engine->pack.tables);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET,
@@ -175,7 +177,7 @@ static enum k3_code load_and_run(const struct k3_infer_options *o, struct k3_eng
                                  struct k3_error *err)
 {
     const struct k3_store_options store = {
-        .io = o->io == K3_IO_AUTO ? K3_IO_MMAP : o->io,
+        .io = plan->io.io,
         .check = o->check,
         .pin = o->pin,
         .threads = INPUT_THREADS,
@@ -204,6 +206,9 @@ static enum k3_code plan_and_run(const struct k3_infer_options *o, struct k3_eng
     }
     if (code == K3_OK) {
         stats->plan = &plan;
+        k3_memory_plan_choose_io(engine, o->io, &plan);
+        k3_message_info(messages, K3_LEVEL_VERBOSE, "weights by %s: %s%s", k3_io_name(plan.io.io),
+                        plan.io.reason, plan.io.was_cached ? " (found earlier)" : "");
         if (plan.was_clipped) {
             k3_message_warning(messages,
                                "--preset %s is for a larger machine; this one's %" PRIu64
@@ -211,7 +216,7 @@ static enum k3_code plan_and_run(const struct k3_infer_options *o, struct k3_eng
                                o->ram.preset, plan.budget.total_bytes >> 20);
         }
         code = o->action == K3_INFER_PLAN
-                   ? show_plan(o, engine, stats, err)
+                   ? show_plan(o, engine, stats, &plan, err)
                    : load_and_run(o, engine, &prompt, &plan, context, messages, stats, err);
     }
     k3_token_ids_done(&prompt);

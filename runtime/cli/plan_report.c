@@ -58,7 +58,35 @@ void k3_plan_put(struct k3_json_out *out, const struct k3_memory_plan *plan,
     k3_json_u64(out, "expert_token_bytes", b->expert_token_bytes);
     k3_json_f64(out, "expert_hit_share_if_uniform", b->expert_hit_share);
     k3_json_f64(out, "ideal_bytes_per_token", b->ideal_token_bytes);
+    k3_json_string(out, "io", k3_io_name(plan->io.io));
+    k3_json_string(out, "io_reason", plan->io.reason);
+    if (plan->io.is_measured) {
+        k3_json_f64(out, "mmap_bytes_per_second", plan->io.mmap.bytes_per_second);
+        k3_json_f64(out, "mmap_cpu_seconds_per_gb", plan->io.mmap.cpu_seconds_per_gb);
+        k3_json_f64(out, "direct_bytes_per_second", plan->io.direct.bytes_per_second);
+        k3_json_f64(out, "direct_cpu_seconds_per_gb", plan->io.direct.cpu_seconds_per_gb);
+    }
+    if (k3_memory_plan_seconds(plan) > 0) {
+        k3_json_f64(out, "memory_bytes_per_second", plan->memory_bytes_per_second);
+        k3_json_f64(out, "seconds_per_token", k3_memory_plan_seconds(plan));
+    }
     k3_json_object_end(out);
+}
+
+/* What the probes found, and what follows for a token. */
+static void print_times(FILE *stream, const struct k3_memory_plan *plan)
+{
+    if (plan->io.is_measured) {
+        fprintf(stream,
+                "device: %.2f GB/s mapped (%.3f CPU s/GB), %.2f GB/s direct (%.3f CPU s/GB)%s\n",
+                plan->io.mmap.bytes_per_second * 1e-9, plan->io.mmap.cpu_seconds_per_gb,
+                plan->io.direct.bytes_per_second * 1e-9, plan->io.direct.cpu_seconds_per_gb,
+                plan->io.was_cached ? ", measured earlier" : "");
+    }
+    if (k3_memory_plan_seconds(plan) > 0) {
+        fprintf(stream, "memory: %.1f GB/s; about %.2g s per token, if computing keeps up\n",
+                plan->memory_bytes_per_second * 1e-9, k3_memory_plan_seconds(plan));
+    }
 }
 
 void k3_plan_print(FILE *stream, const struct k3_memory_plan *plan,
@@ -85,4 +113,6 @@ void k3_plan_print(FILE *stream, const struct k3_memory_plan *plan,
     k3_size_format((uint64_t)b->ideal_token_bytes, other);
     fprintf(stream, "read per token: %s (trunk %s; experts if routing were uniform)\n", other,
             size);
+    fprintf(stream, "weights by %s: %s\n", k3_io_name(plan->io.io), plan->io.reason);
+    print_times(stream, plan);
 }

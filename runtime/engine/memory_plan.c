@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/engine/memory_plan.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "format/base/ckd.h"
+#include "format/base/clock.h"
 #include "runtime/engine/sampler.h"
 
 /* What is held before the first weight. An estimate from above that depends on the pack alone, so
@@ -68,4 +73,66 @@ enum k3_code k3_memory_plan_make(const struct k3_engine *engine, const struct k3
         *out_plan = plan;
     }
     return code;
+}
+
+void k3_memory_plan_choose_io(const struct k3_engine *engine, enum k3_io_kind asked,
+                              struct k3_memory_plan *plan)
+{
+    if (asked == K3_IO_AUTO) {
+        k3_io_probe(&engine->pack, &plan->io);
+        return;
+    }
+    plan->io = (struct k3_io_finding){.io = asked, .reason = "as asked for"};
+}
+
+#define PROBE_BYTES (UINT64_C(64) << 20)
+#define PROBE_PIECE (UINT64_C(1) << 20)
+#define PROBE_TURNS 4
+
+struct memory_probe {
+    const uint64_t *words;
+    _Atomic uint64_t sum; /* so that nobody drops the loop */
+};
+
+static void sum_pieces(void *context, size_t first, size_t end, unsigned worker)
+{
+    (void)worker;
+    struct memory_probe *probe = context;
+    uint64_t sum = 0;
+    const size_t words = PROBE_PIECE / sizeof(uint64_t);
+    for (size_t i = first * words; i < end * words; i++) {
+        sum += probe->words[i];
+    }
+    atomic_fetch_add_explicit(&probe->sum, sum, memory_order_relaxed);
+}
+
+void k3_memory_plan_probe_memory(const struct k3_engine *engine, struct k3_memory_plan *plan)
+{
+    uint64_t *words = malloc(PROBE_BYTES);
+    if (!words) {
+        return;
+    }
+    memset(words, 1, PROBE_BYTES);
+    struct memory_probe probe = {.words = words};
+    uint64_t best_ns = UINT64_MAX;
+    for (int turn = 0; turn < PROBE_TURNS; turn++) {
+        const uint64_t start = k3_clock_ns();
+        k3_pool_run(engine->pool, PROBE_BYTES / PROBE_PIECE, 1, sum_pieces, &probe);
+        best_ns = k3_min_u64(best_ns, k3_clock_ns() - start);
+    }
+    free(words);
+    plan->memory_bytes_per_second = (double)PROBE_BYTES * 1e9 / (double)best_ns;
+}
+
+double k3_memory_plan_seconds(const struct k3_memory_plan *plan)
+{
+    const struct k3_io_rate *rate = plan->io.io == K3_IO_MMAP ? &plan->io.mmap : &plan->io.direct;
+    if (!plan->io.is_measured || plan->memory_bytes_per_second <= 0) {
+        return 0;
+    }
+    const double device = plan->budget.ideal_token_bytes / rate->bytes_per_second;
+    const double memory =
+        (double)(plan->budget.trunk_pass_bytes + plan->budget.expert_token_bytes) /
+        plan->memory_bytes_per_second;
+    return device > memory ? device : memory;
 }

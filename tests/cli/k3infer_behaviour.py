@@ -23,6 +23,8 @@ import numpy
 
 K3INFER, K3PACK, SAMPLE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 PACK = SAMPLE / "pack"
+CACHE = tempfile.TemporaryDirectory()  # findings of --io auto; never the user's own
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 
 
 def run(*words, pack=PACK, program=K3INFER, **kwargs):
@@ -337,6 +339,23 @@ class Budget(Case):
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536)))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, plain.stdout)
+
+    def test_plan_says_how_weights_come_in(self):
+        for way in ("mmap", "read", "direct"):
+            text, plan = self.plan("--io", way)
+            self.assertEqual((plan["io"], plan["io_reason"]), (way, "as asked for"))
+        _, plan = self.plan()
+        self.assertIn(plan["io"], ("mmap", "direct"))
+
+    def test_finding_is_kept_and_need_not_be(self):
+        """A cache folder that cannot be written, or holds rubbish, changes nothing."""
+        folder = self.folder / "cache"
+        (folder / "k3infer").mkdir(parents=True)
+        listing = json.loads(run("--list", "--json", PACK, program=K3PACK, pack=None).stdout)
+        (folder / "k3infer" / f"io-{listing['pack_id']}").write_bytes(b"\xff rubbish \0")
+        for cache in (folder, pathlib.Path("/proc/none"), pathlib.Path("relative")):
+            done = run("--ids", "5", "-n", 1, "-q", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_two_processes_on_one_pack(self):
         words = [K3INFER, str(PACK), "--ids", "5,6,7", "-n", "60", "-q", "--ram", "12MiB"]

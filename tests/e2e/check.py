@@ -27,6 +27,8 @@ import tempfile
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = tempfile.TemporaryDirectory()  # what k3infer --io auto finds; never the user's own
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 REFERENCE = ROOT / "tests" / "reference" / "run_reference.py"
 PROMPT = [5, 17, 250, 3, 99, 42, 7, 121]
 STEPS = 32
