@@ -351,8 +351,10 @@ class Budget(Case):
         """A cache folder that cannot be written, or holds rubbish, changes nothing."""
         folder = self.folder / "cache"
         (folder / "k3infer").mkdir(parents=True)
-        listing = json.loads(run("--list", "--json", PACK, program=K3PACK, pack=None).stdout)
-        (folder / "k3infer" / f"io-{listing['pack_id']}").write_bytes(b"\xff rubbish \0")
+        report = self.folder / "plan.json"
+        run("--plan", "--stats", report)
+        pack_id = json.loads(report.read_text())["pack_id"]
+        (folder / "k3infer" / f"io-{pack_id}").write_bytes(b"\xff rubbish \0")
         for cache in (folder, pathlib.Path("/proc/none"), pathlib.Path("relative")):
             done = run("--ids", "5", "-n", 1, "-q", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
             self.assertEqual(done.returncode, 0, done.stderr)
