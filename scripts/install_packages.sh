@@ -6,7 +6,7 @@ set -eu
 
 packages="build-essential cmake ninja-build pkg-config
 libzstd-dev libxxhash-dev libjansson-dev libutf8proc-dev check
-python3 python3-numpy python3-xxhash python3-zstandard ${*:-}"
+python3 python3-numpy python3-xxhash python3-zstandard xxhash zstd ${*:-}"
 
 missing=""
 for package in $packages; do
@@ -15,7 +15,7 @@ for package in $packages; do
 done
 [ -n "$missing" ] || exit 0
 
-echo "== installing:$missing"
+echo "== installing (downloads compilers where there are none: a minute or two):$missing"
 as_root=""
 if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || {

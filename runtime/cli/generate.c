@@ -158,13 +158,12 @@ static enum k3_code prefill(struct run *run, const struct k3_token_ids *prompt,
         fprintf(stderr, "\r\033[K");
         run->messages->line_is_open = false;
     }
-    run->stats->prefill_ns = k3_clock_ns() - run->prefill_start_ns;
+    k3_run_stats_mark(run->stats, run->engine, &run->stats->prefilled);
     return code;
 }
 
 static enum k3_code decode(struct run *run, const float *logits, struct k3_error *err)
 {
-    const uint64_t start = k3_clock_ns();
     enum k3_code code = K3_OK;
     bool stopped = false;
     uint32_t id = 0;
@@ -172,12 +171,12 @@ static enum k3_code decode(struct run *run, const float *logits, struct k3_error
     for (uint64_t n = 0; code == K3_OK && !stopped && n < run->options->max_tokens; n++) {
         if (n > 0) {
             code = feed(run, &id, 1, &logits, err);
+            k3_run_stats_token(run->stats, run->engine);
         }
         if (code == K3_OK) {
             code = take_token(run, logits, &id, &stopped, err);
         }
     }
-    run->stats->decode_ns = k3_clock_ns() - start;
     return code;
 }
 
@@ -217,6 +216,8 @@ enum k3_code k3_generate(const struct k3_infer_options *options, const struct k3
     };
     const float *logits = NULL;
     stats->stop_reason = "error";
+    k3_run_stats_mark(stats, engine, &stats->loaded);
+    stats->prefilled = stats->loaded;
     enum k3_code code = open_outputs(&run, err);
     if (code == K3_OK) {
         code = prefill(&run, prompt, &logits, err);
@@ -224,6 +225,7 @@ enum k3_code k3_generate(const struct k3_infer_options *options, const struct k3
     if (code == K3_OK) {
         code = decode(&run, logits, err);
     }
+    k3_run_stats_mark(stats, engine, &stats->ended);
     if (code != K3_OK) {
         stats->stop_reason = code == K3_ERR_INTERRUPTED ? "interrupted" : "error";
     }

@@ -8,9 +8,13 @@
 #include "format/base/clock.h"
 #include "format/tool/exit_status.h"
 #include "runtime/cli/generate.h"
+#include "runtime/cli/plan_report.h"
 #include "runtime/cli/signals.h"
 
 #define PROMPT_BYTES_MAX ((size_t)1 << 30)
+
+/* They sleep: more of them only keep more requests in flight. */
+#define INPUT_THREADS 4U
 
 /* All of standard input, in fresh memory. */
 static enum k3_code read_stdin(uint8_t **out_bytes, size_t *out_len, struct k3_error *err)
@@ -97,23 +101,19 @@ static enum k3_code plan_context(const struct k3_infer_options *o, size_t prompt
 }
 
 static enum k3_code run_session(const struct k3_infer_options *o, const struct k3_engine *engine,
-                                const struct k3_token_ids *prompt, struct k3_messages *messages,
-                                struct k3_run_stats *stats, struct k3_error *err)
+                                const struct k3_token_ids *prompt,
+                                const struct k3_memory_plan *plan, uint64_t context,
+                                struct k3_messages *messages, struct k3_run_stats *stats,
+                                struct k3_error *err)
 {
-    struct k3_session_options session_options = {
-        .chunk = (size_t)o->chunk,
+    const struct k3_session_options session_options = {
+        .context = context,
+        .chunk = plan->budget.chunk,
         .mla_eps = o->mla_eps,
         .wants_all_logits = o->wants_all_logits,
     };
-    enum k3_code code = plan_context(o, prompt->count, &session_options.context, err);
-    if (code != K3_OK) {
-        return code;
-    }
-    if (session_options.chunk > prompt->count) {
-        session_options.chunk = prompt->count; /* no pass is larger: no memory for one that is */
-    }
     struct k3_session session = {0};
-    code = k3_session_init(engine, &session_options, &session, err);
+    enum k3_code code = k3_session_init(engine, &session_options, &session, err);
     if (code != K3_OK) {
         return code;
     }
@@ -133,14 +133,107 @@ static enum k3_code run_session(const struct k3_infer_options *o, const struct k
     return code;
 }
 
+#define PLAN_CONTEXT 1024U /* of --plan without a prompt */
+
+/* The context, then what memory is spent on. */
+static enum k3_code make_plan(const struct k3_infer_options *o, const struct k3_engine *engine,
+                              const struct k3_token_ids *prompt, uint64_t *out_context,
+                              struct k3_memory_plan *out_plan, struct k3_error *err)
+{
+    enum k3_code code = K3_OK;
+    size_t longest_pass = prompt->count;
+    if (prompt->count > 0) {
+        code = plan_context(o, prompt->count, out_context, err);
+    } else {
+        *out_context = o->context != 0 ? o->context : PLAN_CONTEXT;
+        longest_pass = (size_t)*out_context;
+    }
+    if (code != K3_OK) {
+        return code;
+    }
+    const struct k3_memory_wish wish = {
+        .ram = o->ram,
+        .context = *out_context,
+        .chunk = o->chunk < longest_pass ? (size_t)o->chunk : longest_pass,
+        .chunk_max = longest_pass,
+        .wants_all_logits = o->wants_all_logits,
+    };
+    return k3_memory_plan_make(engine, &wish, out_plan, err);
+}
+
+static enum k3_code show_plan(const struct k3_infer_options *o, const struct k3_engine *engine,
+                              const struct k3_run_stats *stats, struct k3_memory_plan *plan,
+                              struct k3_error *err)
+{
+    k3_memory_plan_probe_memory(engine, plan);
+    k3_plan_print(stdout, stats->plan, &engine->pack.tables);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET,
+                             "cannot write to standard output");
+    }
+    return o->stats_file ? k3_run_stats_write(stats, o->stats_file, engine, NULL, err) : K3_OK;
+}
+
+static enum k3_code load_and_run(const struct k3_infer_options *o, struct k3_engine *engine,
+                                 const struct k3_token_ids *prompt,
+                                 const struct k3_memory_plan *plan, uint64_t context,
+                                 struct k3_messages *messages, struct k3_run_stats *stats,
+                                 struct k3_error *err)
+{
+    const struct k3_store_options store = {
+        .io = plan->io.io,
+        .check = o->check,
+        .pin = o->pin,
+        .threads = INPUT_THREADS,
+    };
+    enum k3_code code = k3_engine_load(engine, &plan->budget, &store, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    k3_signals_watch_mappings(engine->weights);
+    code = run_session(o, engine, prompt, plan, context, messages, stats, err);
+    k3_signals_watch_mappings(NULL);
+    return code;
+}
+
+static enum k3_code plan_and_run(const struct k3_infer_options *o, struct k3_engine *engine,
+                                 struct k3_messages *messages, struct k3_run_stats *stats,
+                                 struct k3_error *err)
+{
+    struct k3_token_ids prompt = {0};
+    struct k3_memory_plan plan;
+    uint64_t context = 0;
+    const bool has_prompt = o->has_ids || o->prompt || o->prompt_file;
+    enum k3_code code = has_prompt ? make_prompt(o, engine, &prompt, err) : K3_OK;
+    if (code == K3_OK) {
+        code = make_plan(o, engine, &prompt, &context, &plan, err);
+    }
+    if (code == K3_OK) {
+        stats->plan = &plan;
+        k3_memory_plan_choose_io(engine, o->io, &plan);
+        k3_message_info(messages, K3_LEVEL_VERBOSE, "weights by %s: %s%s", k3_io_name(plan.io.io),
+                        plan.io.reason, plan.io.was_cached ? " (found earlier)" : "");
+        if (plan.was_clipped) {
+            k3_message_warning(messages,
+                               "--preset %s is for a larger machine; this one's %" PRIu64
+                               " MiB are used",
+                               o->ram.preset, plan.budget.total_bytes >> 20);
+        }
+        code = o->action == K3_INFER_PLAN
+                   ? show_plan(o, engine, stats, &plan, err)
+                   : load_and_run(o, engine, &prompt, &plan, context, messages, stats, err);
+    }
+    k3_token_ids_done(&prompt);
+    return code;
+}
+
 static enum k3_code run(const struct k3_infer_options *o, struct k3_messages *messages,
                         struct k3_error *err)
 {
     struct k3_run_stats stats = {.start_ns = k3_clock_ns(), .stop_reason = "error"};
-    k3_process_counts_read(&stats.before);
+    k3_process_counts_read(NULL, &stats.before);
     const struct k3_engine_options engine_options = {
         .threads = o->threads != 0 ? o->threads : k3_default_threads(),
-        .check = o->check,
         .kernels = o->isa ? k3_kernels_by_name(o->isa) : NULL,
     };
     struct k3_engine engine;
@@ -149,14 +242,8 @@ static enum k3_code run(const struct k3_infer_options *o, struct k3_messages *me
         return code;
     }
     stats.open_ns = k3_clock_ns() - stats.start_ns;
-    k3_signals_watch_mappings(engine.source);
-    struct k3_token_ids prompt = {0};
-    code = make_prompt(o, &engine, &prompt, err);
-    if (code == K3_OK) {
-        code = run_session(o, &engine, &prompt, messages, &stats, err);
-    }
-    k3_token_ids_done(&prompt);
-    k3_signals_watch_mappings(NULL);
+    code = plan_and_run(o, &engine, messages, &stats, err);
+    k3_run_stats_done(&stats);
     k3_engine_close(&engine);
     return code;
 }
@@ -187,7 +274,7 @@ int main(int argc, char **argv)
         k3_message_error(&messages, "%s (see k3infer --help)", err.message);
         return k3_exit_status(code);
     }
-    if (options.action != K3_INFER_RUN) {
+    if (options.action > K3_INFER_PLAN) {
         k3_infer_options_done(&options);
         return options.action == K3_INFER_HELP ? print_text(k3_infer_help) : print_version();
     }

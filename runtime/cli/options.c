@@ -21,6 +21,11 @@ enum {
     OPT_THREADS,
     OPT_CHUNK,
     OPT_CONTEXT,
+    OPT_RAM,
+    OPT_PRESET,
+    OPT_PLAN,
+    OPT_IO,
+    OPT_PIN,
     OPT_CHECK,
     OPT_ISA,
     OPT_LOGITS,
@@ -45,6 +50,11 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, OPT_THREADS},
     {"prefill-chunk", required_argument, NULL, OPT_CHUNK},
     {"context", required_argument, NULL, OPT_CONTEXT},
+    {"ram", required_argument, NULL, OPT_RAM},
+    {"preset", required_argument, NULL, OPT_PRESET},
+    {"plan", no_argument, NULL, OPT_PLAN},
+    {"io", required_argument, NULL, OPT_IO},
+    {"pin", required_argument, NULL, OPT_PIN},
     {"check", required_argument, NULL, OPT_CHECK},
     {"isa", required_argument, NULL, OPT_ISA},
     {"logits", required_argument, NULL, OPT_LOGITS},
@@ -58,7 +68,6 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-#define CHUNK_DEFAULT      32U
 #define CHUNK_MAX          4096U
 #define MAX_TOKENS_DEFAULT 128U
 #define POSITIONS_MAX      (UINT64_C(1) << 40)
@@ -82,20 +91,76 @@ static enum k3_code parse_ids(const char *text, struct k3_token_ids *ids, struct
     }
 }
 
-static enum k3_code parse_check(const char *text, enum k3_check_policy *out, struct k3_error *err)
+/* The value of optarg among the words of a list; `words` also says them to people. */
+struct word {
+    const char *name;
+    int value;
+};
+
+static enum k3_code parse_word(const char *option, const struct word *words, size_t count,
+                               const char *all, int *out_value, struct k3_error *err)
 {
-    static const struct {
-        const char *name;
-        enum k3_check_policy policy;
-    } names[] = {{"off", K3_CHECK_OFF}, {"first", K3_CHECK_FIRST}, {"always", K3_CHECK_ALWAYS}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(text, names[i].name) == 0) {
-            *out = names[i].policy;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(optarg, words[i].name) == 0) {
+            *out_value = words[i].value;
             return K3_OK;
         }
     }
-    return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
-                   "--check: '%s' is none of off, first, always", text);
+    return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET, "%s: '%s' is none of %s", option, optarg,
+                   all);
+}
+
+static enum k3_code parse_check(struct k3_infer_options *o, struct k3_error *err)
+{
+    static const struct word words[] = {
+        {"off", K3_CHECK_OFF}, {"first", K3_CHECK_FIRST}, {"always", K3_CHECK_ALWAYS}};
+    int value = (int)o->check;
+    const enum k3_code code = parse_word("--check", words, 3, "off, first, always", &value, err);
+    o->check = (enum k3_check_policy)value;
+    return code;
+}
+
+static enum k3_code parse_io(struct k3_infer_options *o, struct k3_error *err)
+{
+    static const struct word words[] = {
+        {"auto", K3_IO_AUTO}, {"mmap", K3_IO_MMAP}, {"read", K3_IO_READ}, {"direct", K3_IO_DIRECT}};
+    int value = (int)o->io;
+    const enum k3_code code = parse_word("--io", words, 4, "auto, mmap, read, direct", &value, err);
+    o->io = (enum k3_io_kind)value;
+    return code;
+}
+
+static enum k3_code parse_pin(struct k3_infer_options *o, struct k3_error *err)
+{
+    static const struct word words[] = {{"soft", K3_PIN_SOFT}, {"hard", K3_PIN_HARD}};
+    int value = (int)o->pin;
+    const enum k3_code code = parse_word("--pin", words, 2, "soft, hard", &value, err);
+    o->pin = (enum k3_pin_kind)value;
+    return code;
+}
+
+static enum k3_code parse_ram(struct k3_infer_options *o, struct k3_error *err)
+{
+    if (strcmp(optarg, "auto") == 0) {
+        o->ram = (struct k3_ram_request){.kind = K3_RAM_AUTO};
+        return K3_OK;
+    }
+    uint64_t bytes = 0;
+    const enum k3_code code = k3_arg_size("--ram", optarg, 1, UINT64_MAX, &bytes, err);
+    if (code == K3_OK) {
+        o->ram = (struct k3_ram_request){.kind = K3_RAM_SIZE, .bytes = bytes};
+    }
+    return code;
+}
+
+static enum k3_code parse_preset(struct k3_infer_options *o, struct k3_error *err)
+{
+    if (!k3_ram_preset(optarg, &o->ram)) {
+        return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
+                       "--preset: '%s' is none of laptop, desktop, workstation, server, max",
+                       optarg);
+    }
+    return K3_OK;
 }
 
 static enum k3_code parse_stop(const char *text, struct k3_infer_options *o, struct k3_error *err)
@@ -171,7 +236,18 @@ static enum k3_code take_option(int option, struct k3_infer_options *o, struct k
     case OPT_CONTEXT:
         return k3_arg_u64("--context", optarg, 1, POSITIONS_MAX, &o->context, err);
     case OPT_CHECK:
-        return parse_check(optarg, &o->check, err);
+        return parse_check(o, err);
+    case OPT_RAM:
+        return parse_ram(o, err);
+    case OPT_PRESET:
+        return parse_preset(o, err);
+    case OPT_PLAN:
+        o->action = K3_INFER_PLAN;
+        return K3_OK;
+    case OPT_IO:
+        return parse_io(o, err);
+    case OPT_PIN:
+        return parse_pin(o, err);
     case OPT_ISA:
         return parse_isa(o, err);
     case OPT_LOGITS:
@@ -210,7 +286,7 @@ static enum k3_code check_together(const struct k3_infer_options *o, int operand
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
                        operands == 0 ? "no pack given" : "more than one pack given");
     }
-    if (prompts != 1) {
+    if (prompts > 1 || (prompts == 0 && o->action != K3_INFER_PLAN)) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
                        "give exactly one of --prompt, --prompt-file, --ids");
     }
@@ -229,22 +305,21 @@ enum k3_code k3_infer_options_parse(int argc, char **argv, struct k3_infer_optio
     struct k3_infer_options o = {
         .max_tokens = MAX_TOKENS_DEFAULT,
         .sampling = {.top_p = 1.0},
-        .chunk = CHUNK_DEFAULT,
         .mla_eps = 1e-6,
-        .check = K3_CHECK_ALWAYS,
+        .check = K3_CHECK_FIRST,
         .level = K3_LEVEL_NORMAL,
     };
     const struct k3_args args = {argc, argv, "n:qh", long_options};
     enum k3_code code = K3_OK;
     k3_args_begin();
-    while (code == K3_OK && o.action == K3_INFER_RUN) {
+    while (code == K3_OK && o.action <= K3_INFER_PLAN) {
         const int option = k3_args_next(&args, err);
         if (option == K3_ARGS_END) {
             break;
         }
         code = option == K3_ARGS_BAD ? K3_ERR_USAGE : take_option(option, &o, err);
     }
-    if (code == K3_OK && o.action == K3_INFER_RUN) {
+    if (code == K3_OK && o.action <= K3_INFER_PLAN) {
         code = check_together(&o, argc - optind, err);
         o.pack_folder = code == K3_OK ? argv[optind] : NULL;
     }

@@ -6,19 +6,19 @@
 
 #include "format/tool/message.h"
 #include "runtime/engine/sampler.h"
-#include "runtime/residency/mapped_source.h"
+#include "runtime/residency/weight_store.h"
 #include "runtime/tokenizer/token_ids.h"
 
 #define K3_STOPS_MAX 16
 
-enum k3_infer_action { K3_INFER_RUN, K3_INFER_HELP, K3_INFER_VERSION };
+enum k3_infer_action { K3_INFER_RUN, K3_INFER_PLAN, K3_INFER_HELP, K3_INFER_VERSION };
 
 /* The command line of k3infer, checked. */
 struct k3_infer_options {
     enum k3_infer_action action;
     const char *pack_folder;
 
-    /* Exactly one of these. */
+    /* Exactly one of these; a plan needs none. */
     const char *prompt;
     const char *prompt_file;
     struct k3_token_ids ids; /* owned */
@@ -30,7 +30,10 @@ struct k3_infer_options {
     size_t stop_count;
 
     unsigned threads; /* 0: decide */
-    uint64_t chunk;
+    uint64_t chunk;   /* 0: planned */
+    struct k3_ram_request ram;
+    enum k3_io_kind io;
+    enum k3_pin_kind pin;
     uint64_t context; /* 0: what the prompt and max_tokens need */
     double mla_eps;
     enum k3_check_policy check;

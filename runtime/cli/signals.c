@@ -11,7 +11,7 @@
 #include "format/tool/exit_status.h"
 
 static volatile sig_atomic_t stop_signal;
-static _Atomic(const struct k3_mapped_source *) watched;
+static _Atomic(const struct k3_weight_store *) watched;
 
 static void on_stop(int number)
 {
@@ -48,9 +48,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     char text[1200];
     size_t at = append(text, 0, sizeof text, "k3infer: ");
-    const struct k3_mapped_source *source = atomic_load(&watched);
+    const struct k3_weight_store *source = atomic_load(&watched);
     uint64_t offset = 0;
-    const char *path = source ? k3_mapped_source_locate(source, info->si_addr, &offset) : NULL;
+    const char *path = source ? k3_weight_store_locate(source, info->si_addr, &offset) : NULL;
     if (path) {
         at = append(text, at, sizeof text, "cannot read '");
         at = append(text, at, sizeof text, path);
@@ -91,7 +91,7 @@ int k3_signals_exit_status(void)
     return 128 + stop_signal;
 }
 
-void k3_signals_watch_mappings(const struct k3_mapped_source *source)
+void k3_signals_watch_mappings(const struct k3_weight_store *source)
 {
     atomic_store(&watched, source);
     struct sigaction action;

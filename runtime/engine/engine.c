@@ -37,14 +37,10 @@ enum k3_code k3_engine_open(const char *pack_folder, const struct k3_engine_opti
     if (code != K3_OK) {
         return code;
     }
-    *out_engine = engine; /* from here on the source borrows the pack in its final place */
+    *out_engine = engine;
     code = open_tokenizer(out_engine, err);
     if (code == K3_OK) {
         code = k3_pool_create(options->threads, k3_float_environment_check, &out_engine->pool, err);
-    }
-    if (code == K3_OK) {
-        code = k3_mapped_source_create(&out_engine->pack, out_engine->pool, options->check,
-                                       &out_engine->source, err);
     }
     if (code != K3_OK) {
         k3_engine_close(out_engine);
@@ -52,9 +48,15 @@ enum k3_code k3_engine_open(const char *pack_folder, const struct k3_engine_opti
     return code;
 }
 
+enum k3_code k3_engine_load(struct k3_engine *engine, const struct k3_budget *budget,
+                            const struct k3_store_options *options, struct k3_error *err)
+{
+    return k3_weight_store_create(&engine->pack, budget, options, &engine->weights, err);
+}
+
 void k3_engine_close(struct k3_engine *engine)
 {
-    k3_mapped_source_destroy(engine->source);
+    k3_weight_store_destroy(engine->weights);
     k3_pool_destroy(engine->pool);
     k3_tokenizer_destroy(engine->tokenizer);
     k3_vocab_destroy(engine->vocab);

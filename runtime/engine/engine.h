@@ -6,14 +6,13 @@
 #include "format/vocab/vocab.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/model/model.h"
-#include "runtime/residency/mapped_source.h"
+#include "runtime/residency/weight_store.h"
 #include "runtime/thread/pool.h"
 #include "runtime/tokenizer/tokenizer.h"
 
-/* A loaded pack: everything that sessions share. */
+/* A pack, opened and then loaded: everything that sessions share. */
 struct k3_engine_options {
-    unsigned threads; /* compute threads, >= 1 */
-    enum k3_check_policy check;
+    unsigned threads;                 /* compute threads, >= 1 */
     const struct k3_kernels *kernels; /* NULL: the best of this machine */
 };
 
@@ -21,7 +20,7 @@ struct k3_engine {
     struct k3_pack pack;
     const struct k3_kernels *kernels;
     struct k3_pool *pool;
-    struct k3_mapped_source *source;
+    struct k3_weight_store *weights; /* NULL until k3_engine_load */
     struct k3_vocab *vocab;
     struct k3_tokenizer *tokenizer;
     uint32_t end_ids[2]; /* the config's end id, then [EOS] where the vocabulary has it */
@@ -34,6 +33,12 @@ K3_MUST_CHECK enum k3_code k3_engine_open(const char *pack_folder,
                                           const struct k3_engine_options *options,
                                           struct k3_engine *out_engine, struct k3_error *err);
 void k3_engine_close(struct k3_engine *engine);
+
+/* Gives an open engine its weights, within a budget: threads begin to read. Errors: IO, NO_MEMORY.
+ */
+K3_MUST_CHECK enum k3_code k3_engine_load(struct k3_engine *engine, const struct k3_budget *budget,
+                                          const struct k3_store_options *options,
+                                          struct k3_error *err);
 
 bool k3_engine_is_end(const struct k3_engine *engine, uint32_t id);
 

@@ -39,7 +39,7 @@ enum k3_code k3_session_init(const struct k3_engine *engine,
     enum k3_code code = k3_sequence_init(spec, options->context, &s.sequence, err);
     if (code == K3_OK) {
         const struct k3_compute compute = {.kernels = engine->kernels, .pool = engine->pool};
-        code = k3_model_init(&engine->pack.tables, k3_mapped_source_doors(engine->source), compute,
+        code = k3_model_init(&engine->pack.tables, k3_weight_store_doors(engine->weights), compute,
                              options->chunk, options->context, options->mla_eps, &s.model, err);
     }
     if (code == K3_OK) {

@@ -25,11 +25,11 @@ static void mix_token(void *context, size_t t, unsigned worker)
                                        s->folded, r->model->spec->hidden, r->model->eps);
 }
 
-void k3_attn_res_mix(const struct k3_model *model, const struct k3_res_mix_weights *w,
+void k3_attn_res_mix(const struct k3_model *model, const float *norm, const float *proj,
                      size_t tokens, float *mixed)
 {
     const size_t hidden = model->spec->hidden;
-    model->compute.kernels->mul(model->scratch.folded, w->norm, w->proj, hidden);
+    model->compute.kernels->mul(model->scratch.folded, norm, proj, hidden);
     struct mix_region region = {model, k3_padded(hidden), tokens, mixed};
     k3_compute_each(&model->compute, tokens, mix_token, &region);
 }

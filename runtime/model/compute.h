@@ -31,6 +31,8 @@ enum k3_matmul_kind {
 struct k3_matmul {
     enum k3_matmul_kind kind;
     struct k3_tile_run run;
+    uint64_t
+        trunk_offset; /* where the first tile lies, while run.tiles is not known yet: trunk.h */
     size_t tokens;
     const float *x;
     size_t x_stride;

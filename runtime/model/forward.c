@@ -12,7 +12,7 @@ enum k3_code k3_model_init(const struct k3_pack_tables *tables, struct k3_weight
     struct k3_model model = {
         .tables = tables,
         .spec = &tables->spec,
-        .source = source,
+        .trunk = {.tables = tables, .source = source, .compute = compute},
         .compute = compute,
         .eps = (float)tables->spec.rms_norm_eps,
         .mla_eps = (float)mla_eps,
@@ -23,6 +23,7 @@ enum k3_code k3_model_init(const struct k3_pack_tables *tables, struct k3_weight
     const enum k3_code code = k3_scratch_init(
         model.spec, chunk, context, k3_pool_thread_count(compute.pool), &model.scratch, err);
     if (code == K3_OK) {
+        model.trunk.piece = model.scratch.piece;
         *out_model = model;
     }
     return code;
@@ -44,12 +45,12 @@ static enum k3_code embed(struct k3_model *model, const uint32_t *ids, size_t to
         const uint64_t at = table->file_offset + (uint64_t)ids[t] * row_bytes;
         const uint8_t *row = NULL;
         const enum k3_code code =
-            model->source.trunk_acquire(model->source.self, at, row_bytes, &row, err);
+            model->trunk.source.trunk_acquire(model->trunk.source.self, at, row_bytes, &row, err);
         if (code != K3_OK) {
             return code;
         }
         model->compute.kernels->bf16_widen(model->scratch.cur + t * k3_padded(hidden), row, hidden);
-        model->source.trunk_release(model->source.self, at, row_bytes);
+        model->trunk.source.trunk_release(model->trunk.source.self, at, row_bytes);
     }
     return K3_OK;
 }
@@ -104,80 +105,92 @@ static enum k3_code check_finite(const struct k3_model *model, uint32_t layer, s
     return K3_OK;
 }
 
-static enum k3_code run_layer(struct k3_model *model, struct k3_sequence *sequence, uint32_t layer,
-                              const struct k3_layer_weights *w, size_t tokens, struct k3_error *err)
+/* Mix, the norm before the attention, and at a block's start the bank. */
+static enum k3_code before_attention(struct k3_model *model, uint32_t layer, size_t tokens,
+                                     struct k3_error *err)
 {
     struct k3_scratch *s = &model->scratch;
-    const bool is_boundary = layer % model->spec->attn_res_block_layers == 0;
-    /* The mix sees cur before it is banked. */
-    k3_attn_res_mix(model, &w->attn_res, tokens, s->mixed);
-    if (is_boundary) {
-        bank_current(model, tokens);
-    }
-    norm_rows(model, tokens, s->normed, s->mixed, w->input_norm);
-    if (w->kind == K3_LAYER_KDA) {
-        k3_kda_forward(model, w, sequence, layer, tokens, s->normed, s->branch);
-    } else {
-        k3_mla_forward(model, w, sequence, layer, tokens, s->normed, s->branch);
-    }
-    accumulate(model, tokens, is_boundary);
-    k3_attn_res_mix(model, &w->mlp_res, tokens, s->mixed);
-    norm_rows(model, tokens, s->normed, s->mixed, w->post_attn_norm);
-    if (w->is_moe) {
-        const enum k3_code code =
-            k3_moe_forward(model, w, layer, tokens, s->normed, s->branch, err);
-        if (code != K3_OK) {
-            return code;
-        }
-    } else {
-        k3_mlp_forward(model, &w->dense, tokens, s->normed, s->branch);
-    }
-    accumulate(model, tokens, false);
-    return check_finite(model, layer, tokens, sequence->length, err);
-}
-
-static enum k3_code acquire_and_run(struct k3_model *model, struct k3_sequence *sequence,
-                                    uint32_t layer, size_t tokens, struct k3_error *err)
-{
-    const struct k3_trunk_extent *extent = &model->tables->extents[layer];
-    const uint8_t *bytes = NULL;
-    enum k3_code code = model->source.trunk_acquire(model->source.self, extent->file_offset,
-                                                    extent->used_bytes, &bytes, err);
+    const struct k3_trunk *trunk = &model->trunk;
+    struct k3_trunk_span span;
+    const enum k3_code code =
+        k3_trunk_span_acquire(trunk, layer, K3_ROLE_ATTN_RES_NORM, K3_ROLE_INPUT_NORM, &span, err);
     if (code != K3_OK) {
         return code;
     }
-    struct k3_layer_weights weights;
-    k3_layer_weights_bind(model->tables, layer, bytes, &weights);
-    code = run_layer(model, sequence, layer, &weights, tokens, err);
-    model->source.trunk_release(model->source.self, extent->file_offset, extent->used_bytes);
+    /* The mix sees cur before it is banked. */
+    k3_attn_res_mix(model, k3_trunk_vector(trunk, &span, K3_ROLE_ATTN_RES_NORM),
+                    k3_trunk_vector(trunk, &span, K3_ROLE_ATTN_RES_PROJ), tokens, s->mixed);
+    if (layer % model->spec->attn_res_block_layers == 0) {
+        bank_current(model, tokens);
+    }
+    norm_rows(model, tokens, s->normed, s->mixed,
+              k3_trunk_vector(trunk, &span, K3_ROLE_INPUT_NORM));
+    k3_trunk_span_release(trunk, &span);
+    return K3_OK;
+}
+
+static enum k3_code before_mlp(struct k3_model *model, uint32_t layer, size_t tokens,
+                               struct k3_error *err)
+{
+    struct k3_scratch *s = &model->scratch;
+    const struct k3_trunk *trunk = &model->trunk;
+    struct k3_trunk_span span;
+    const enum k3_code code = k3_trunk_span_acquire(trunk, layer, K3_ROLE_MLP_RES_NORM,
+                                                    K3_ROLE_POST_ATTN_NORM, &span, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    k3_attn_res_mix(model, k3_trunk_vector(trunk, &span, K3_ROLE_MLP_RES_NORM),
+                    k3_trunk_vector(trunk, &span, K3_ROLE_MLP_RES_PROJ), tokens, s->mixed);
+    norm_rows(model, tokens, s->normed, s->mixed,
+              k3_trunk_vector(trunk, &span, K3_ROLE_POST_ATTN_NORM));
+    k3_trunk_span_release(trunk, &span);
+    return K3_OK;
+}
+
+static enum k3_code run_layer(struct k3_model *model, struct k3_sequence *sequence, uint32_t layer,
+                              size_t tokens, struct k3_error *err)
+{
+    struct k3_scratch *s = &model->scratch;
+    const struct k3_model_spec *spec = model->spec;
+    enum k3_code code = before_attention(model, layer, tokens, err);
+    if (code == K3_OK) {
+        code = spec->layer_kind[layer] == K3_LAYER_KDA
+                   ? k3_kda_forward(model, sequence, layer, tokens, s->normed, s->branch, err)
+                   : k3_mla_forward(model, sequence, layer, tokens, s->normed, s->branch, err);
+    }
+    if (code == K3_OK) {
+        accumulate(model, tokens, layer % spec->attn_res_block_layers == 0);
+        code = before_mlp(model, layer, tokens, err);
+    }
+    if (code == K3_OK) {
+        code = k3_spec_layer_is_moe(spec, layer)
+                   ? k3_moe_forward(model, layer, tokens, s->normed, s->branch, err)
+                   : k3_mlp_forward(model, layer, tokens, s->normed, s->branch, err);
+    }
+    if (code == K3_OK) {
+        accumulate(model, tokens, false);
+        code = check_finite(model, layer, tokens, sequence->length, err);
+    }
     return code;
 }
 
-/* Output mix and final norm of every row. */
+/* Output mix and final norm; small tensors of the top level. */
 static enum k3_code final_rows(struct k3_model *model, size_t tokens, struct k3_error *err)
 {
-    const struct k3_trunk_tensor *norm =
-        k3_trunk_find(model->tables, K3_TOP_LEVEL, K3_ROLE_OUT_RES_NORM);
-    const struct k3_trunk_tensor *proj =
-        k3_trunk_find(model->tables, K3_TOP_LEVEL, K3_ROLE_OUT_RES_PROJ);
-    const struct k3_trunk_tensor *gain =
-        k3_trunk_find(model->tables, K3_TOP_LEVEL, K3_ROLE_FINAL_NORM);
-    const uint64_t first = norm->file_offset;
-    const uint64_t bytes = gain->file_offset + gain->stored_bytes - first;
-    const uint8_t *base = NULL;
-    const enum k3_code code =
-        model->source.trunk_acquire(model->source.self, first, bytes, &base, err);
+    const struct k3_trunk *trunk = &model->trunk;
+    struct k3_trunk_span span;
+    const enum k3_code code = k3_trunk_span_acquire(trunk, K3_TOP_LEVEL, K3_ROLE_OUT_RES_NORM,
+                                                    K3_ROLE_FINAL_NORM, &span, err);
     if (code != K3_OK) {
         return code;
     }
-    const struct k3_res_mix_weights mix = {
-        .norm = (const float *)(const void *)base,
-        .proj = (const float *)(const void *)(base + (proj->file_offset - first)),
-    };
-    k3_attn_res_mix(model, &mix, tokens, model->scratch.mixed);
+    k3_attn_res_mix(model, k3_trunk_vector(trunk, &span, K3_ROLE_OUT_RES_NORM),
+                    k3_trunk_vector(trunk, &span, K3_ROLE_OUT_RES_PROJ), tokens,
+                    model->scratch.mixed);
     norm_rows(model, tokens, model->scratch.normed, model->scratch.mixed,
-              (const float *)(const void *)(base + (gain->file_offset - first)));
-    model->source.trunk_release(model->source.self, first, bytes);
+              k3_trunk_vector(trunk, &span, K3_ROLE_FINAL_NORM));
+    k3_trunk_span_release(trunk, &span);
     return K3_OK;
 }
 
@@ -201,21 +214,14 @@ static enum k3_code run_head(struct k3_model *model, size_t tokens, float *logit
     if (code != K3_OK) {
         return code;
     }
-    const struct k3_trunk_tensor *head =
-        k3_trunk_find(model->tables, K3_TOP_LEVEL, K3_ROLE_LM_HEAD);
-    const uint8_t *bytes = NULL;
-    code = model->source.trunk_acquire(model->source.self, head->file_offset, head->stored_bytes,
-                                       &bytes, err);
+    const size_t row = k3_padded(model->spec->hidden), rows = is_all ? tokens : 1;
+    model->scratch.jobs[0] = k3_trunk_product(&model->trunk, K3_TOP_LEVEL, K3_ROLE_LM_HEAD, rows,
+                                              model->scratch.normed + (tokens - rows) * row, row,
+                                              logits, k3_padded(model->spec->vocab));
+    code = k3_trunk_multiply(&model->trunk, model->scratch.jobs, 1, err);
     if (code != K3_OK) {
         return code;
     }
-    const struct k3_matrix matrix = k3_matrix_view(head, bytes);
-    const size_t row = k3_padded(model->spec->hidden), rows = is_all ? tokens : 1;
-    model->scratch.jobs[0] =
-        k3_matmul_of(&matrix, rows, model->scratch.normed + (tokens - rows) * row, row, logits,
-                     k3_padded(model->spec->vocab));
-    k3_compute_matmuls(&model->compute, model->scratch.jobs, 1);
-    model->source.trunk_release(model->source.self, head->file_offset, head->stored_bytes);
     return check_logits(model, logits, rows, err);
 }
 
@@ -231,12 +237,13 @@ enum k3_code k3_model_forward(struct k3_model *model, struct k3_sequence *sequen
     k3_assert(tokens >= 1 && tokens <= model->scratch.tokens);
     k3_assert(tokens <= sequence->context - sequence->length);
     model->scratch.bank_count = 0;
+    model->trunk.source.pass_begin(model->trunk.source.self, logits != NULL);
     enum k3_code code = embed(model, ids, tokens, err);
     for (uint32_t layer = 0; code == K3_OK && layer < model->spec->layers; layer++) {
         if (!may_go_on(hook, layer)) {
             return k3_fail(err, K3_ERR_INTERRUPTED, K3_ERROR_NO_OFFSET, "stopped on request");
         }
-        code = acquire_and_run(model, sequence, layer, tokens, err);
+        code = run_layer(model, sequence, layer, tokens, err);
     }
     if (code == K3_OK && logits) {
         code = may_go_on(hook, model->spec->layers)

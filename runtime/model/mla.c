@@ -15,48 +15,83 @@ struct mla_region {
     float scale;
 };
 
-/* q, latent rows and gate; the new positions enter the cache. */
-static void project(const struct k3_model *model, const struct k3_mla_weights *w, float *cache_rows,
-                    size_t tokens, const float *x)
+/* The latent norms; the new positions enter the cache. */
+static enum k3_code norm_latents(const struct k3_model *model, uint32_t layer, float *cache_rows,
+                                 size_t tokens, struct k3_error *err)
 {
     const struct k3_scratch *s = &model->scratch;
     const struct k3_model_spec *spec = model->spec;
     const struct k3_kernels *kernels = model->compute.kernels;
-    const size_t in = k3_padded(spec->hidden), row = k3_spec_latent_row(spec);
-    const size_t q_a = k3_padded(spec->q_lora_rank), kv = k3_padded(row);
-    struct k3_matmul *jobs = s->jobs;
-    jobs[0] = k3_matmul_of(&w->q_a, tokens, x, in, s->q_a, q_a);
-    jobs[1] = k3_matmul_of(&w->kv_a, tokens, x, in, s->kv, kv);
-    jobs[2] = k3_matmul_of(&w->gate, tokens, x, in, s->gate, s->wide_stride);
-    k3_compute_matmuls(&model->compute, jobs, 3);
+    const size_t row = k3_spec_latent_row(spec);
+    struct k3_trunk_span norms;
+    const enum k3_code code = k3_trunk_span_acquire(&model->trunk, layer, K3_ROLE_MLA_Q_A_NORM,
+                                                    K3_ROLE_MLA_KV_A_NORM, &norms, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    const float *q_norm = k3_trunk_vector(&model->trunk, &norms, K3_ROLE_MLA_Q_A_NORM);
+    const float *kv_norm = k3_trunk_vector(&model->trunk, &norms, K3_ROLE_MLA_KV_A_NORM);
     for (size_t t = 0; t < tokens; t++) {
-        float *q = s->q_a + t * q_a;
-        const float *new_row = s->kv + t * kv;
+        float *q = s->q_a + t * k3_padded(spec->q_lora_rank);
+        const float *new_row = s->kv + t * k3_padded(row);
         float *cached = cache_rows + t * row;
-        kernels->rms_norm(q, q, w->q_a_norm, spec->q_lora_rank, model->mla_eps);
-        kernels->rms_norm(cached, new_row, w->kv_a_norm, spec->kv_lora_rank, model->mla_eps);
+        kernels->rms_norm(q, q, q_norm, spec->q_lora_rank, model->mla_eps);
+        kernels->rms_norm(cached, new_row, kv_norm, spec->kv_lora_rank, model->mla_eps);
         memcpy(cached + spec->kv_lora_rank, new_row + spec->kv_lora_rank,
                spec->qk_rope_head_dim * sizeof(float)); /* neither normed nor rotated */
     }
-    jobs[0] = k3_matmul_of(&w->q_b, tokens, s->q_a, q_a, s->q,
-                           k3_padded((size_t)spec->mla_heads * k3_spec_qk_head_dim(spec)));
-    k3_compute_matmuls(&model->compute, jobs, 1);
+    k3_trunk_span_release(&model->trunk, &norms);
+    return K3_OK;
 }
 
-/* One matrix of a per-head stack; rows of head h are `heads` rows apart. */
-static struct k3_matmul head_job(const struct k3_matrix *w, size_t head, size_t heads,
-                                 size_t tokens, const float *x, size_t x_row, float *y,
-                                 size_t y_row)
+/* q, latent rows and gate. */
+static enum k3_code project(const struct k3_model *model, uint32_t layer, float *cache_rows,
+                            size_t tokens, const float *x, struct k3_error *err)
 {
-    struct k3_matmul job =
-        k3_matmul_of(w, tokens, x + head * x_row, heads * x_row, y + head * y_row, heads * y_row);
-    job.run.tiles += head * w->matrix_bytes;
-    return job;
+    const struct k3_scratch *s = &model->scratch;
+    const struct k3_trunk *trunk = &model->trunk;
+    const struct k3_model_spec *spec = model->spec;
+    const size_t in = k3_padded(spec->hidden), q_a = k3_padded(spec->q_lora_rank);
+    s->jobs[0] = k3_trunk_product(trunk, layer, K3_ROLE_MLA_Q_A, tokens, x, in, s->q_a, q_a);
+    s->jobs[1] = k3_trunk_product(trunk, layer, K3_ROLE_MLA_KV_A, tokens, x, in, s->kv,
+                                  k3_padded(k3_spec_latent_row(spec)));
+    s->jobs[2] =
+        k3_trunk_product(trunk, layer, K3_ROLE_MLA_GATE, tokens, x, in, s->gate, s->wide_stride);
+    enum k3_code code = k3_trunk_multiply(trunk, s->jobs, 3, err);
+    if (code == K3_OK) {
+        code = norm_latents(model, layer, cache_rows, tokens, err);
+    }
+    if (code == K3_OK) {
+        s->jobs[0] =
+            k3_trunk_product(trunk, layer, K3_ROLE_MLA_Q_B, tokens, s->q_a, q_a, s->q,
+                             k3_padded((size_t)spec->mla_heads * k3_spec_qk_head_dim(spec)));
+        code = k3_trunk_multiply(trunk, s->jobs, 1, err);
+    }
+    return code;
+}
+
+/* One product per head with the matrices of a per-head stack; rows of head h are `heads` rows
+ * apart. */
+static enum k3_code multiply_heads(const struct k3_model *model, uint32_t layer, unsigned role,
+                                   size_t tokens, const float *x, size_t x_row, float *y,
+                                   size_t y_row, struct k3_error *err)
+{
+    const size_t heads = model->spec->mla_heads;
+    const struct k3_matmul all =
+        k3_trunk_product(&model->trunk, layer, role, tokens, x, heads * x_row, y, heads * y_row);
+    for (size_t h = 0; h < heads; h++) {
+        struct k3_matmul *job = &model->scratch.jobs[h];
+        *job = all;
+        job->trunk_offset += h * all.run.tile_count * all.run.tile_stride_bytes;
+        job->x += h * x_row;
+        job->y += h * y_row;
+    }
+    return k3_trunk_multiply(&model->trunk, model->scratch.jobs, heads, err);
 }
 
 /* query = [K_h^T nope | shared], per token and head. */
-static void absorb_queries(const struct k3_model *model, const struct k3_mla_weights *w,
-                           size_t tokens)
+static enum k3_code absorb_queries(const struct k3_model *model, uint32_t layer, size_t tokens,
+                                   struct k3_error *err)
 {
     const struct k3_scratch *s = &model->scratch;
     const struct k3_model_spec *spec = model->spec;
@@ -67,15 +102,17 @@ static void absorb_queries(const struct k3_model *model, const struct k3_mla_wei
         const float *q = s->q + i / heads * q_stride + i % heads * (dn + dr);
         memcpy(s->nope + i * nope, q, dn * sizeof(float));
     }
-    for (size_t h = 0; h < heads; h++) {
-        s->jobs[h] = head_job(&w->key, h, heads, tokens, s->nope, nope, s->query, query);
+    const enum k3_code code = multiply_heads(model, layer, K3_ROLE_MLA_KV_B_KEY, tokens, s->nope,
+                                             nope, s->query, query, err);
+    if (code != K3_OK) {
+        return code;
     }
-    k3_compute_matmuls(&model->compute, s->jobs, heads);
     /* After the products: a last tile may reach into the place of the shared part. */
     for (size_t i = 0; i < tokens * heads; i++) {
         const float *q = s->q + i / heads * q_stride + i % heads * (dn + dr);
         memcpy(s->query + i * query + spec->kv_lora_rank, q + dn, dr * sizeof(float));
     }
+    return K3_OK;
 }
 
 /* Scores, softmax and mix of one token and one block of heads. */
@@ -102,27 +139,30 @@ static void attend(void *context, size_t item, unsigned worker)
 }
 
 /* attn = (V_h mix) gated, heads behind each other. */
-static void expand_values(const struct k3_model *model, const struct k3_mla_weights *w,
-                          size_t tokens)
+static enum k3_code expand_values(const struct k3_model *model, uint32_t layer, size_t tokens,
+                                  struct k3_error *err)
 {
     const struct k3_scratch *s = &model->scratch;
     const struct k3_model_spec *spec = model->spec;
     const size_t heads = spec->mla_heads, dv = spec->v_head_dim;
     const size_t mix = k3_padded(spec->kv_lora_rank), value = k3_padded(dv);
-    for (size_t h = 0; h < heads; h++) {
-        s->jobs[h] = head_job(&w->value, h, heads, tokens, s->mix, mix, s->value, value);
+    const enum k3_code code = multiply_heads(model, layer, K3_ROLE_MLA_KV_B_VALUE, tokens, s->mix,
+                                             mix, s->value, value, err);
+    if (code != K3_OK) {
+        return code;
     }
-    k3_compute_matmuls(&model->compute, s->jobs, heads);
     for (size_t i = 0; i < tokens * heads; i++) {
         const size_t at = i / heads * s->wide_stride + i % heads * dv;
         model->compute.kernels->gate(s->attn + at, s->value + i * value, s->gate + at, dv);
     }
+    return K3_OK;
 }
 
-void k3_mla_forward(const struct k3_model *model, const struct k3_layer_weights *w,
-                    struct k3_sequence *sequence, uint32_t layer, size_t tokens, const float *x,
-                    float *out)
+enum k3_code k3_mla_forward(const struct k3_model *model, struct k3_sequence *sequence,
+                            uint32_t layer, size_t tokens, const float *x, float *out,
+                            struct k3_error *err)
 {
+    const struct k3_scratch *s = &model->scratch;
     const struct k3_model_spec *spec = model->spec;
     float *rows = k3_sequence_latent(sequence, layer);
     struct mla_region region = {
@@ -134,11 +174,18 @@ void k3_mla_forward(const struct k3_model *model, const struct k3_layer_weights 
         .head_blocks = (spec->mla_heads + K3_MLA_HEAD_BLOCK - 1) / K3_MLA_HEAD_BLOCK,
         .scale = (float)(1.0 / sqrt((double)k3_spec_qk_head_dim(spec))),
     };
-    project(model, &w->mla, rows + sequence->length * region.row, tokens, x);
-    absorb_queries(model, &w->mla, tokens);
-    k3_compute_each(&model->compute, tokens * region.head_blocks, attend, &region);
-    expand_values(model, &w->mla, tokens);
-    model->scratch.jobs[0] = k3_matmul_of(&w->attn_out, tokens, model->scratch.attn,
-                                          model->scratch.wide_stride, out, k3_padded(spec->hidden));
-    k3_compute_matmuls(&model->compute, model->scratch.jobs, 1);
+    enum k3_code code = project(model, layer, rows + sequence->length * region.row, tokens, x, err);
+    if (code == K3_OK) {
+        code = absorb_queries(model, layer, tokens, err);
+    }
+    if (code == K3_OK) {
+        k3_compute_each(&model->compute, tokens * region.head_blocks, attend, &region);
+        code = expand_values(model, layer, tokens, err);
+    }
+    if (code == K3_OK) {
+        s->jobs[0] = k3_trunk_product(&model->trunk, layer, K3_ROLE_ATTN_OUT, tokens, s->attn,
+                                      s->wide_stride, out, k3_padded(spec->hidden));
+        code = k3_trunk_multiply(&model->trunk, s->jobs, 1, err);
+    }
+    return code;
 }

@@ -4,8 +4,7 @@
 
 #include "runtime/model/scratch.h"
 #include "runtime/model/sequence.h"
-#include "runtime/model/weight_source.h"
-#include "runtime/model/weights.h"
+#include "runtime/model/trunk.h"
 
 /* The report as code: one forward pass over a chunk of tokens, layer by layer (report 4;
  * docs/arithmetic.md fixes every operation's order). Logits do not depend on how a sequence is cut
@@ -13,7 +12,7 @@
 struct k3_model {
     const struct k3_pack_tables *tables; /* borrowed */
     const struct k3_model_spec *spec;    /* = &tables->spec */
-    struct k3_weight_source source;
+    struct k3_trunk trunk;               /* and the way to the weight source */
     struct k3_compute compute;
     struct k3_scratch scratch;
     /* The spec's reals as the arithmetic uses them. */
@@ -45,22 +44,25 @@ K3_MUST_CHECK enum k3_code k3_model_forward(struct k3_model *model, struct k3_se
                                             bool is_all, const struct k3_layer_hook *hook,
                                             struct k3_error *err);
 
-/* The parts, each over `tokens` rows of k3_padded(hidden) floats. */
-void k3_kda_forward(const struct k3_model *model, const struct k3_layer_weights *w,
-                    struct k3_sequence *sequence, uint32_t layer, size_t tokens, const float *x,
-                    float *out);
-void k3_mla_forward(const struct k3_model *model, const struct k3_layer_weights *w,
-                    struct k3_sequence *sequence, uint32_t layer, size_t tokens, const float *x,
-                    float *out);
-void k3_mlp_forward(const struct k3_model *model, const struct k3_mlp_weights *w, size_t tokens,
-                    const float *x, float *out);
-K3_MUST_CHECK enum k3_code k3_moe_forward(const struct k3_model *model,
-                                          const struct k3_layer_weights *w, uint32_t layer,
+/* The parts, each over `tokens` rows of k3_padded(hidden) floats. They acquire the tensors of
+ * `layer` in the order in which they lie (docs/format.md 7.2) and hold none at the end. */
+K3_MUST_CHECK enum k3_code k3_kda_forward(const struct k3_model *model,
+                                          struct k3_sequence *sequence, uint32_t layer,
+                                          size_t tokens, const float *x, float *out,
+                                          struct k3_error *err);
+K3_MUST_CHECK enum k3_code k3_mla_forward(const struct k3_model *model,
+                                          struct k3_sequence *sequence, uint32_t layer,
+                                          size_t tokens, const float *x, float *out,
+                                          struct k3_error *err);
+K3_MUST_CHECK enum k3_code k3_mlp_forward(const struct k3_model *model, uint32_t layer,
+                                          size_t tokens, const float *x, float *out,
+                                          struct k3_error *err);
+K3_MUST_CHECK enum k3_code k3_moe_forward(const struct k3_model *model, uint32_t layer,
                                           size_t tokens, const float *x, float *out,
                                           struct k3_error *err);
 
-/* mixed = attention-residual mix of the bank and cur (report 4.2). */
-void k3_attn_res_mix(const struct k3_model *model, const struct k3_res_mix_weights *w,
+/* mixed = attention-residual mix of the bank and cur (report 4.2). norm, proj: [hidden]. */
+void k3_attn_res_mix(const struct k3_model *model, const float *norm, const float *proj,
                      size_t tokens, float *mixed);
 
 #endif

@@ -2,33 +2,30 @@
 /* Latent mixture of experts: report 4.7 and 4.8. */
 #include <string.h>
 
+#include "format/base/ckd.h"
 #include "runtime/model/model.h"
 
-/* What reads x, in one region: the router, the way into the latent space, the shared expert. */
-static void project(const struct k3_model *model, const struct k3_moe_weights *w, size_t tokens,
-                    const float *x)
+static enum k3_code run_router(const struct k3_model *model, uint32_t layer, size_t tokens,
+                               const float *x, struct k3_error *err)
 {
     const struct k3_scratch *s = &model->scratch;
-    const struct k3_model_spec *spec = model->spec;
-    const size_t in = k3_padded(spec->hidden), wide = s->mlp_stride;
-    s->jobs[0] = k3_matmul_of(&w->router, tokens, x, in, NULL, k3_padded(spec->experts));
+    const size_t in = k3_padded(model->spec->hidden);
+    s->jobs[0] = k3_trunk_product(&model->trunk, layer, K3_ROLE_ROUTER, tokens, x, in, NULL,
+                                  k3_padded(model->spec->experts));
     s->jobs[0].kind = K3_MATMUL_ROUTER;
     s->jobs[0].y_double = s->router_logits;
-    s->jobs[1] = k3_matmul_of(&w->latent_down, tokens, x, in, s->latent, k3_padded(spec->latent));
-    s->jobs[2] = k3_matmul_of(&w->shared.gate, tokens, x, in, s->mlp_gate, wide);
-    s->jobs[3] = k3_matmul_of(&w->shared.up, tokens, x, in, s->mlp_up, wide);
-    k3_compute_matmuls(&model->compute, s->jobs, 4);
+    return k3_trunk_multiply(&model->trunk, s->jobs, 1, err);
 }
 
 /* Picks of every token, and the (token, slot) pairs sorted by expert: expert e has the pairs
  * pair_of[expert_first[e] .. expert_first[e + 1]). */
-static void route(const struct k3_model *model, const struct k3_moe_weights *w, size_t tokens)
+static void route(const struct k3_model *model, const float *bias, size_t tokens)
 {
     const struct k3_scratch *s = &model->scratch;
     const size_t experts = model->spec->experts, k = model->spec->experts_per_token;
     memset(s->expert_first, 0, (experts + 1) * sizeof *s->expert_first);
     for (size_t t = 0; t < tokens; t++) {
-        k3_router_pick(s->router_logits + t * k3_padded(experts), w->router_bias, experts, k,
+        k3_router_pick(s->router_logits + t * k3_padded(experts), bias, experts, k,
                        model->spec->routed_scaling_factor, s->picks + t * k);
         for (size_t i = 0; i < k; i++) {
             s->expert_first[s->picks[t * k + i].expert + 1]++;
@@ -61,18 +58,50 @@ static void announce(const struct k3_model *model, uint32_t layer)
             experts[count++] = e;
         }
     }
-    model->source.experts_announce(model->source.self, layer, experts, count);
+    model->trunk.source.experts_announce(model->trunk.source.self, layer, experts, count);
 }
 
-static void run_shared(const struct k3_model *model, const struct k3_mlp_weights *w, size_t tokens)
+/* The router decides and the experts are asked for before anything else of the layer is read, so
+ * that they arrive while the shared expert is computed. */
+static enum k3_code choose_experts(const struct k3_model *model, uint32_t layer, size_t tokens,
+                                   const float *x, struct k3_error *err)
+{
+    enum k3_code code = run_router(model, layer, tokens, x, err);
+    struct k3_trunk_span bias;
+    if (code == K3_OK) {
+        code = k3_trunk_span_acquire(&model->trunk, layer, K3_ROLE_ROUTER_BIAS, K3_ROLE_ROUTER_BIAS,
+                                     &bias, err);
+    }
+    if (code == K3_OK) {
+        route(model, k3_trunk_vector(&model->trunk, &bias, K3_ROLE_ROUTER_BIAS), tokens);
+        k3_trunk_span_release(&model->trunk, &bias);
+        announce(model, layer);
+    }
+    return code;
+}
+
+/* The way into the latent space, and the shared expert. */
+static enum k3_code run_shared(const struct k3_model *model, uint32_t layer, size_t tokens,
+                               const float *x, struct k3_error *err)
 {
     const struct k3_scratch *s = &model->scratch;
-    const size_t wide = s->mlp_stride;
-    k3_compute_situ(&model->compute, s->mlp_gate, s->mlp_gate, s->mlp_up, tokens, w->gate.rows,
-                    wide, model->beta, model->linear_beta);
-    s->jobs[0] = k3_matmul_of(&w->down, tokens, s->mlp_gate, wide, s->mlp_out,
-                              k3_padded(model->spec->hidden));
-    k3_compute_matmuls(&model->compute, s->jobs, 1);
+    const struct k3_trunk *trunk = &model->trunk;
+    const struct k3_model_spec *spec = model->spec;
+    const size_t in = k3_padded(spec->hidden), wide = s->mlp_stride;
+    s->jobs[0] = k3_trunk_product(trunk, layer, K3_ROLE_LATENT_DOWN, tokens, x, in, s->latent,
+                                  k3_padded(spec->latent));
+    s->jobs[1] =
+        k3_trunk_product(trunk, layer, K3_ROLE_SHARED_GATE, tokens, x, in, s->mlp_gate, wide);
+    s->jobs[2] = k3_trunk_product(trunk, layer, K3_ROLE_SHARED_UP, tokens, x, in, s->mlp_up, wide);
+    const enum k3_code code = k3_trunk_multiply(trunk, s->jobs, 3, err);
+    if (code != K3_OK) {
+        return code;
+    }
+    k3_compute_situ(&model->compute, s->mlp_gate, s->mlp_gate, s->mlp_up, tokens,
+                    k3_spec_shared_intermediate(spec), wide, model->beta, model->linear_beta);
+    s->jobs[0] = k3_trunk_product(trunk, layer, K3_ROLE_SHARED_DOWN, tokens, s->mlp_gate, wide,
+                                  s->mlp_out, in);
+    return k3_trunk_multiply(trunk, s->jobs, 1, err);
 }
 
 /* Acquires experts from `next` on until the wave is full; returns where to go on. */
@@ -82,7 +111,8 @@ static enum k3_code fill_wave(const struct k3_model *model, uint32_t layer, uint
     const struct k3_scratch *s = &model->scratch;
     wave->count = 0;
     wave->pairs = 0;
-    for (; *next < model->spec->experts && wave->count < s->pairs; ++*next) {
+    const size_t most = k3_min_u64(s->pairs, model->trunk.source.experts_at_once);
+    for (; *next < model->spec->experts && wave->count < most; ++*next) {
         const uint32_t pairs = pairs_of(s, *next);
         if (pairs == 0) {
             continue;
@@ -92,7 +122,7 @@ static enum k3_code fill_wave(const struct k3_model *model, uint32_t layer, uint
         }
         const uint8_t *bytes = NULL;
         const enum k3_code code =
-            model->source.expert_acquire(model->source.self, layer, *next, &bytes, err);
+            model->trunk.source.expert_acquire(model->trunk.source.self, layer, *next, &bytes, err);
         if (code != K3_OK) {
             return code;
         }
@@ -109,7 +139,7 @@ static void release_wave(const struct k3_model *model, uint32_t layer,
                          const struct k3_expert_wave *wave)
 {
     for (size_t i = 0; i < wave->count; i++) {
-        model->source.expert_release(model->source.self, layer, wave->experts[i]);
+        model->trunk.source.expert_release(model->trunk.source.self, layer, wave->experts[i]);
     }
 }
 
@@ -215,30 +245,45 @@ static void sum_token(void *context, size_t t, unsigned worker)
     r->model->compute.kernels->rms_norm(sum, sum, r->norm, latent, r->model->eps);
 }
 
-enum k3_code k3_moe_forward(const struct k3_model *model, const struct k3_layer_weights *w,
-                            uint32_t layer, size_t tokens, const float *x, float *out,
+/* The weighted sum, its norm, and the way out of the latent space. */
+static enum k3_code combine(const struct k3_model *model, uint32_t layer, size_t tokens, float *out,
                             struct k3_error *err)
 {
     const struct k3_scratch *s = &model->scratch;
-    const struct k3_model_spec *spec = model->spec;
-    const size_t hidden = k3_padded(spec->hidden);
-    project(model, &w->moe, tokens, x);
-    route(model, &w->moe, tokens);
-    announce(model, layer);
-    run_shared(model, &w->moe.shared, tokens);
-    struct k3_expert_wave wave = s->wave;
-    const enum k3_code code = run_experts(model, layer, &wave, err);
+    struct k3_trunk_span norm;
+    const enum k3_code code = k3_trunk_span_acquire(&model->trunk, layer, K3_ROLE_LATENT_NORM,
+                                                    K3_ROLE_LATENT_NORM, &norm, err);
     if (code != K3_OK) {
         return code;
     }
-    struct sum_region region = {model, w->moe.latent_norm};
+    struct sum_region region = {model, k3_trunk_vector(&model->trunk, &norm, K3_ROLE_LATENT_NORM)};
     k3_compute_each(&model->compute, tokens, sum_token, &region);
-    s->jobs[0] = k3_matmul_of(&w->moe.latent_up, tokens, s->latent_sum, k3_padded(spec->latent),
-                              out, hidden);
-    k3_compute_matmuls(&model->compute, s->jobs, 1);
-    for (size_t t = 0; t < tokens; t++) {
-        model->compute.kernels->add(out + t * hidden, out + t * hidden, s->mlp_out + t * hidden,
-                                    spec->hidden);
+    k3_trunk_span_release(&model->trunk, &norm);
+    s->jobs[0] =
+        k3_trunk_product(&model->trunk, layer, K3_ROLE_LATENT_UP, tokens, s->latent_sum,
+                         k3_padded(model->spec->latent), out, k3_padded(model->spec->hidden));
+    return k3_trunk_multiply(&model->trunk, s->jobs, 1, err);
+}
+
+enum k3_code k3_moe_forward(const struct k3_model *model, uint32_t layer, size_t tokens,
+                            const float *x, float *out, struct k3_error *err)
+{
+    const struct k3_scratch *s = &model->scratch;
+    const size_t hidden = k3_padded(model->spec->hidden);
+    enum k3_code code = choose_experts(model, layer, tokens, x, err);
+    if (code == K3_OK) {
+        code = run_shared(model, layer, tokens, x, err);
     }
-    return K3_OK;
+    if (code == K3_OK) {
+        struct k3_expert_wave wave = s->wave;
+        code = run_experts(model, layer, &wave, err);
+    }
+    if (code == K3_OK) {
+        code = combine(model, layer, tokens, out, err);
+    }
+    for (size_t t = 0; code == K3_OK && t < tokens; t++) {
+        model->compute.kernels->add(out + t * hidden, out + t * hidden, s->mlp_out + t * hidden,
+                                    model->spec->hidden);
+    }
+    return code;
 }

@@ -123,6 +123,7 @@ static void take_all(struct taker *t, struct k3_scratch *s, const struct k3_mode
     take_mlp(t, s, spec);
     s->job_max = (size_t)k3_max_u64(2 * s->pairs, k3_max_u64(spec->mla_heads, 8));
     s->jobs = take(t, s->job_max, sizeof(struct k3_matmul));
+    s->piece = take(t, s->job_max, sizeof(struct k3_matmul));
 }
 
 static struct k3_scratch counts_of(const struct k3_model_spec *spec, size_t tokens)

@@ -3,8 +3,9 @@
 #define K3_RUNTIME_MODEL_SCRATCH_H
 
 #include "format/pack/model_spec.h"
+#include "runtime/model/compute.h"
+#include "runtime/model/expert_weights.h"
 #include "runtime/model/router.h"
-#include "runtime/model/weights.h"
 
 /* Experts that are computed together: their pairs fit the wave buffers. Room for `pairs` experts.
  */
@@ -53,7 +54,7 @@ struct k3_scratch {
     uint32_t *announced;                             /* [experts]                                */
     struct k3_expert_wave wave;
 
-    struct k3_matmul *jobs; /* room for job_max */
+    struct k3_matmul *jobs, *piece; /* room for job_max */
     size_t job_max;
 
     void *memory[64]; /* everything owned */

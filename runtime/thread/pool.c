@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* gettid */
 #include "runtime/thread/pool.h"
 
 #include <pthread.h>
@@ -7,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "format/base/assert.h"
 
@@ -23,6 +25,7 @@ struct worker {
     struct k3_pool *pool;
     pthread_t thread;
     unsigned index;
+    long id;
     struct k3_error err;
     enum k3_code code;
 };
@@ -44,6 +47,7 @@ struct k3_pool {
     enum k3_code (*check)(struct k3_error *err);
     struct worker *workers;
     unsigned worker_count; /* threads made, the caller not counted */
+    long maker_id;
 };
 
 static void pause_briefly(void)
@@ -120,6 +124,7 @@ static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     struct k3_pool *pool = worker->pool;
+    worker->id = gettid();
     worker->code = pool->check ? pool->check(&worker->err) : K3_OK;
     atomic_fetch_add(&pool->started, 1);
     if (worker->code == K3_OK) {
@@ -131,6 +136,12 @@ static void *worker_main(void *argument)
 unsigned k3_pool_thread_count(const struct k3_pool *pool)
 {
     return pool->worker_count + 1;
+}
+
+long k3_pool_thread_id(const struct k3_pool *pool, unsigned index)
+{
+    k3_assert(index <= pool->worker_count);
+    return index == 0 ? pool->maker_id : pool->workers[index - 1].id;
 }
 
 void k3_pool_run(struct k3_pool *pool, size_t item_count, size_t grain,
@@ -210,6 +221,7 @@ enum k3_code k3_pool_create(unsigned count, enum k3_code (*check)(struct k3_erro
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pool->check = check;
+    pool->maker_id = gettid();
     pool->workers = calloc(count, sizeof *pool->workers);
     code =
         pool->workers ? start_workers(pool, count - 1, err) : k3_fail_no_memory(err, "thread pool");

@@ -26,6 +26,10 @@ void k3_pool_destroy(struct k3_pool *pool);
 
 unsigned k3_pool_thread_count(const struct k3_pool *pool);
 
+/* The system's number of a thread (0: the one that made the pool), for asking it about the thread.
+ */
+long k3_pool_thread_id(const struct k3_pool *pool, unsigned index);
+
 /* Calls work(context, first, end, worker) until [0, item_count) is covered, and returns when all of
  * it is done. worker is in 0..thread_count-1 and is held by one thread at a time: an index for
  * scratch memory. One region at a time, from the thread that made the pool. */

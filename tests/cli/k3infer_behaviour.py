@@ -6,6 +6,7 @@ usage: k3infer_behaviour.py K3INFER K3PACK SAMPLE_FOLDER [unittest options]
 SAMPLE_FOLDER holds checkpoint/ and pack/ of the tiny preset.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -22,6 +23,8 @@ import numpy
 
 K3INFER, K3PACK, SAMPLE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 PACK = SAMPLE / "pack"
+CACHE = tempfile.TemporaryDirectory()  # findings of --io auto; never the user's own
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 
 
 def run(*words, pack=PACK, program=K3INFER, **kwargs):
@@ -263,7 +266,119 @@ class Damage(Case):
         os.truncate(pack / "k3.trunk", 4096)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 74, errors)
-        self.assertRegex(errors.decode(), r"cannot read '.*k3\.trunk' at byte \d+: the file shrank")
+        self.assertRegex(errors.decode(), r"k3\.trunk' (at byte \d+: the file shrank|ends at byte)")
+
+    def test_streamed_file_that_shrinks(self):
+        """The same where input threads meet it first, for every way of reading."""
+        for io, name in itertools.product(("mmap", "read", "direct"), ("k3.trunk", "k3.experts")):
+            pack = self.copy_pack()
+            process = subprocess.Popen(
+                [K3INFER, str(pack), "--ids", "5,6,7", "-n", "100", "--ram", "12MiB", "--io", io,
+                 "-q", "--temperature", "0.5"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process.stdout.read(1)
+            os.truncate(pack / name, 4096)
+            text, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 74, (io, name, errors))
+            self.assertRegex(errors.decode(), rf"{name}' (at byte \d+: the file shrank|ends at byte)")
+            shutil.rmtree(pack)
+
+
+class Budget(Case):
+    """--ram, --preset, --plan."""
+
+    def plan(self, *words):
+        report = self.folder / "plan.json"
+        done = run("--plan", "--stats", report, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode(), json.loads(report.read_text())["plan"]
+
+    def test_plan_needs_no_prompt_and_adds_up(self):
+        text, plan = self.plan("--ram", "100MiB")
+        self.assertIn("memory budget 100 MiB", text)
+        parts = ("base_bytes", "state_bytes", "latent_bytes", "scratch_bytes", "logit_bytes",
+                 "page_table_bytes", "window_bytes", "expert_slots_bytes", "pinned_trunk_bytes",
+                 "unused_bytes")
+        self.assertEqual(sum(plan[part] for part in parts), 100 << 20)
+        self.assertEqual(plan["total_bytes"], 100 << 20)
+
+    def test_floor_is_named_and_works(self):
+        done = self.fails(78, r"--ram \d+MiB works", "--ids", "5,6,7", "-n", 4, "--ram", "1MiB")
+        works = re.search(rb"--ram (\d+MiB) works", done.stderr).group(1).decode()
+        self.assertEqual(run("--ids", "5,6,7", "-n", 4, "--ram", works, "-q").returncode, 0)
+        below = f"{int(works[:-3]) - 1}MiB"
+        self.fails(78, f"--ram {works} works", "--ids", "5,6,7", "-n", 4, "--ram", below)
+
+    def test_nonsense(self):
+        for size in ("0", "-1", "8 GB please", "8gb", "1e9", "", "nan", "99999999999999999999"):
+            self.fails(64, "--ram", "--ids", "1", "--ram", size)
+        self.fails(64, "none of laptop", "--ids", "1", "--preset", "phone")
+        self.fails(64, "none of soft, hard", "--ids", "1", "--pin", "firm")
+        self.fails(64, "none of auto, mmap, read, direct", "--ids", "1", "--io", "uring")
+        for size in ("100 MB", "100MB", "100M", "100MiB", "104857600"):
+            self.assertEqual(run("--ids", "1", "-n", 1, "-q", "--ram", size).returncode, 0)
+
+    def test_more_than_the_machine_has(self):
+        done = self.fails(78, "more than the .* MiB that this process may use", "--ids", "1", "--ram",
+                          "900TiB")
+        self.assertRegex(done.stderr, rb"--ram \d+MiB leaves")
+
+    def test_context_that_does_not_fit(self):
+        self.fails(78, r"--ram \d+MiB works", "--ids", "1", "--context", 4000, "--ram", "10MiB")
+
+    def test_preset_is_clipped_with_a_warning(self):
+        done = run("--plan", "--preset", "max")
+        self.assertEqual(done.returncode, 0)
+        with open("/proc/meminfo") as file:
+            kib = int(file.readline().split()[1])
+        if kib * 1024 < 224e9:
+            self.assertIn(b"is for a larger machine", done.stderr)
+
+    def test_lock_limit_is_no_obstacle(self):
+        """--pin hard with nothing to lock: same text, one warning at most."""
+        import resource
+        plain = run("--ids", "5,6,7", "-n", 8, "-q")
+        done = run("--ids", "5,6,7", "-n", 8, "--pin", "hard",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, plain.stdout)
+
+    def test_plan_says_how_weights_come_in(self):
+        for way in ("mmap", "read", "direct"):
+            text, plan = self.plan("--io", way)
+            self.assertEqual((plan["io"], plan["io_reason"]), (way, "as asked for"))
+        _, plan = self.plan()
+        self.assertIn(plan["io"], ("mmap", "direct"))
+
+    def test_finding_is_kept_and_need_not_be(self):
+        """A cache folder that cannot be written, or holds rubbish, changes nothing."""
+        folder = self.folder / "cache"
+        (folder / "k3infer").mkdir(parents=True)
+        report = self.folder / "plan.json"
+        run("--plan", "--stats", report)
+        pack_id = json.loads(report.read_text())["pack_id"]
+        (folder / "k3infer" / f"io-{pack_id}").write_bytes(b"\xff rubbish \0")
+        for cache in (folder, pathlib.Path("/proc/none"), pathlib.Path("relative")):
+            done = run("--ids", "5", "-n", 1, "-q", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_two_processes_on_one_pack(self):
+        words = [K3INFER, str(PACK), "--ids", "5,6,7", "-n", "60", "-q", "--ram", "12MiB"]
+        both = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
+        texts = [process.communicate(timeout=120)[0] for process in both]
+        self.assertEqual([process.returncode for process in both], [0, 0])
+        self.assertEqual(texts[0], texts[1])
+
+    def test_pack_deleted_while_in_use(self):
+        """An open file stays whole: the run ends well."""
+        pack = self.copy_pack()
+        process = subprocess.Popen([K3INFER, str(pack), "--ids", "5,6,7", "-n", "60", "-q", "--ram",
+                                    "12MiB"], stdout=subprocess.PIPE, bufsize=0)
+        first = process.stdout.read(1)
+        shutil.rmtree(pack)
+        rest = process.communicate(timeout=120)[0]
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(first + rest, run("--ids", "5,6,7", "-n", 60, "-q").stdout)
 
 
 def set_tensor(checkpoint, name, value):

@@ -6,6 +6,9 @@
   check.py gate       k3infer against the reference: max|d|/max|ref| and equal greedy ids
   check.py bits       k3infer against itself: chunks, threads, instruction sets, digest policies,
                       prefill against decode: the logits file must be the same, byte for byte
+  check.py budgets    k3infer against itself: memory budgets from the floor to everything, ways of
+                      reading, cold and warm, threads, kinds of pin: the same bytes again, and the
+                      ledger kept
   check.py faults     the reference with one misreading at a time is farther from k3infer than ten
                       gates: had k3infer that fault, the gate would have failed
 
@@ -13,6 +16,9 @@ Needs numpy. Exit status 0, or 1 with what differed.
 """
 
 import argparse
+import itertools
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,6 +27,8 @@ import tempfile
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = tempfile.TemporaryDirectory()  # what k3infer --io auto finds; never the user's own
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 REFERENCE = ROOT / "tests" / "reference" / "run_reference.py"
 PROMPT = [5, 17, 250, 3, 99, 42, 7, 121]
 STEPS = 32
@@ -136,6 +144,62 @@ def command_bits(args) -> int:
     return 1 if failed else 0
 
 
+def evict(pack) -> None:
+    """Empties the page cache of a pack: the next run is cold."""
+    for name in ("k3.trunk", "k3.experts", "k3.index"):
+        fd = os.open(pathlib.Path(pack) / name, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def floor_of(infer, options) -> int:
+    report = infer.folder / "plan.json"
+    subprocess.run([infer.program, infer.pack, "--plan", "--ids", ids_text(PROMPT), "-n",
+                    str(STEPS), *options, "--stats", str(report)], check=True,
+                   stdout=subprocess.DEVNULL)
+    return json.loads(report.read_text())["plan"]["floor_bytes"]
+
+
+def command_budgets(args) -> int:
+    pack_bytes = sum(os.path.getsize(pathlib.Path(args.pack) / name)
+                     for name in ("k3.trunk", "k3.experts"))
+    failed = count = over = 0
+    with tempfile.TemporaryDirectory() as folder:
+        infer = Infer(args.k3infer, args.pack, folder)
+        base, base_ids = infer.run("base")
+        stats = infer.folder / "stats.json"
+        for threads in ("1", "2", "3"):
+            common = ["--threads", threads, "--all-logits"]
+            floor = floor_of(infer, [*common, "--logits", "x", "--prefill-chunk", "3"])
+            budgets = {"floor": floor, "1.5 floor": floor * 3 // 2,
+                       "half": max(floor, pack_bytes // 2), "all": floor + 2 * pack_bytes}
+            for (name, ram), io, warm in itertools.product(
+                    budgets.items(), ("mmap", "read", "direct"), (False, True)):
+                if warm and threads != "2":
+                    continue
+                if not warm:
+                    evict(args.pack)
+                logits, ids = infer.run(
+                    "budget", "--ram", str(ram), "--io", io, "--threads", threads,
+                    "--prefill-chunk", "3", "--stats", str(stats),
+                    *(["--check", "always"] if warm else []), *(["--pin", "hard"] if warm else []))
+                same = logits.tobytes() == base.tobytes() and ids == base_ids
+                report = json.loads(stats.read_text())
+                kept = report["peak_used_bytes"] <= ram
+                count += 1
+                failed += not same
+                over += not kept
+                if not same or not kept:
+                    print(f"{name} ({ram}), {io}, {threads} threads, "
+                          f"{'warm' if warm else 'cold'}: "
+                          f"{'' if same else 'logits or ids differ '}"
+                          f"{'' if kept else 'used ' + str(report['peak_used_bytes'])}")
+    sanitized = args.ledger == "off"
+    print(f"{count} budgets, ways and threads, {failed} differ, {over} above the budget"
+          f"{' (not asserted)' if sanitized else ''}")
+    return 1 if failed or (over and not sanitized) else 0
+
+
 def command_faults(args) -> int:
     faults = subprocess.run([sys.executable, str(REFERENCE), "--list-faults"], check=True,
                             stdout=subprocess.PIPE, text=True).stdout.split("\n")
@@ -159,15 +223,18 @@ def command_faults(args) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("reference", "gate", "bits", "faults"))
+    parser.add_argument("command", choices=("reference", "gate", "bits", "budgets",
+                                            "faults"))
     parser.add_argument("--k3infer")
     parser.add_argument("--pack")
     parser.add_argument("--checkpoint", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, help="folder of the reference's results")
     parser.add_argument("--gate", type=float, default=3e-5)
+    parser.add_argument("--ledger", choices=("on", "off"), default="on",
+                        help="off: memory is not compared with the budget (sanitizers)")
     args = parser.parse_args()
     return {"reference": command_reference, "gate": command_gate, "bits": command_bits,
-            "faults": command_faults}[args.command](args)
+            "budgets": command_budgets, "faults": command_faults}[args.command](args)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ static const struct {
 /* Allocations come in thousands: every one of the first, then ever fewer. */
 static uint64_t next_nth(uint64_t nth)
 {
-    return nth + 1 + nth / 40;
+    return nth + 1 + nth / 16;
 }
 
 static enum k3_code expected_code(enum k3_failing_kind kind)
