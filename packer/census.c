@@ -181,13 +181,20 @@ static bool is_far_too_large(const struct k3_shard_set *set, const struct k3_mod
     return true;
 }
 
-static enum k3_code name_shards(struct k3_census *census, struct k3_error *err)
+static enum k3_code name_shards(struct k3_census *census, struct k3_problems *problems,
+                                struct k3_error *err)
 {
     for (uint32_t i = 0; i < census->provenance.shard_count; i++) {
         struct k3_shard_record *record = &census->provenance.shards[i];
         record->name = strdup(census->set.shards[i].name);
         if (!record->name) {
             return k3_fail_no_memory(err, "shard names");
+        }
+        if (!k3_shard_name_is_good((const uint8_t *)record->name, strlen(record->name))) {
+            k3_problems_add(
+                problems, K3_ERR_MALFORMED,
+                "'%s': the name of a shard must be UTF-8 of at most %u bytes; rename it",
+                record->name, K3_SHARD_NAME_MAX);
         }
         record->file_bytes = census->set.shards[i].file_bytes;
     }
@@ -205,7 +212,7 @@ static enum k3_code make_tables(struct k3_census *census, const struct k3_model_
                                     &census->provenance, err);
     }
     if (code == K3_OK) {
-        code = name_shards(census, err);
+        code = name_shards(census, problems, err);
     }
     if (code != K3_OK) {
         return code;

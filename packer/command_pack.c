@@ -132,8 +132,9 @@ static enum k3_code print_report(const struct k3_command *command, const struct 
     k3_duration_format((uint64_t)(seconds + 0.5), time);
     if (r->was_packed) {
         k3_message_info(command->messages, K3_LEVEL_NORMAL,
-                        "already packed: '%s' is a finished pack of this checkpoint",
-                        command->options->pack);
+                        "already packed: '%s' holds the same tensors from the same shards (weights "
+                        "were not compared: k3pack --verify '%s' --against does)",
+                        command->options->pack, command->options->pack);
     } else {
         if (r->resumed.shards_done > 0) {
             k3_message_info(command->messages, K3_LEVEL_NORMAL,

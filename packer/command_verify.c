@@ -148,7 +148,11 @@ enum k3_code k3_command_verify(const struct k3_command *command)
     struct k3_error err = {0};
     struct outcome outcome = {.is_quick = command->options->quick};
     enum k3_code code = verify(command, &v, &outcome, &problems, &err);
-    if (code == K3_OK || (code == K3_ERR_DAMAGED && v.damage.total > 0)) {
+    if (code != K3_OK && v.damage.total > 0) {
+        /* What was found is told in any case; the reason why no more was comes first. */
+        (void)k3_command_fail(command, code, &problems, &err);
+    }
+    if (code == K3_OK || v.damage.total > 0) {
         const enum k3_code printed = command->options->json ? print_json(&v, &outcome, &err)
                                                             : print_text(&v, &outcome, &err);
         code =

@@ -7,6 +7,7 @@
 #include "format/base/ckd.h"
 #include "format/pack/tiles.h"
 #include "packer/census.h"
+#include "packer/sparse_write.h"
 
 enum k3_code k3_expert_writer_init(struct k3_expert_writer *writer,
                                    const struct k3_pack_tables *tables,
@@ -25,6 +26,10 @@ enum k3_code k3_expert_writer_init(struct k3_expert_writer *writer,
         code = k3_buffer_reserve(&writer->stored, tables->layout.used_bytes, err);
     }
     if (code == K3_OK) {
+        for (unsigned part = 0; part < K3_EXPERT_PARTS; part++) {
+            writer->zero_parts[part] =
+                k3_digest_of(writer->source.bytes, (size_t)writer->shape.part_bytes[part]);
+        }
         writer->zero_digest = k3_digest_of(writer->stored.bytes, (size_t)tables->layout.used_bytes);
     }
     return code;
@@ -56,6 +61,21 @@ static void order_parts(const struct k3_source_record *records, unsigned out_ord
     }
 }
 
+/* A part that is a hole has a digest that is known. */
+static enum k3_code read_part(struct k3_expert_writer *w, const struct k3_source_record *record,
+                              unsigned part, uint8_t *out_bytes, struct k3_digest *out_digest,
+                              bool *out_is_zero, struct k3_error *err)
+{
+    const bool is_hole = k3_source_is_hole(w->reader, record->offset, record->bytes);
+    k3_digest_stream_reset(w->digest);
+    const enum k3_code code = k3_source_read(w->reader, record->offset, out_bytes, record->bytes,
+                                             is_hole ? NULL : w->digest, out_is_zero, err);
+    if (code == K3_OK) {
+        *out_digest = is_hole ? w->zero_parts[part] : k3_digest_stream_value(w->digest);
+    }
+    return code;
+}
+
 /* Reads all parts into the source buffer; *out_is_zero when nothing but zeros was there. */
 static enum k3_code read_parts(struct k3_expert_writer *w, uint64_t expert,
                                struct k3_digest out_sources[K3_EXPERT_PARTS], bool *out_is_zero,
@@ -71,14 +91,12 @@ static enum k3_code read_parts(struct k3_expert_writer *w, uint64_t expert,
         uint8_t *bytes = w->source.bytes + w->shape.part_offset[part];
         enum k3_code code = k3_source_seek(w->reader, records[part].shard, err);
         if (code == K3_OK) {
-            k3_digest_stream_reset(w->digest);
-            code = k3_source_read(w->reader, records[part].offset, bytes, records[part].bytes,
-                                  w->digest, &is_zero[part], err);
+            code =
+                read_part(w, &records[part], part, bytes, &out_sources[part], &is_zero[part], err);
         }
         if (code != K3_OK) {
             return code;
         }
-        out_sources[part] = k3_digest_stream_value(w->digest);
         *out_is_zero = *out_is_zero && is_zero[part];
     }
     for (unsigned part = 0; !*out_is_zero && part < K3_EXPERT_PARTS; part++) {
@@ -137,8 +155,8 @@ enum k3_code k3_expert_write(struct k3_expert_writer *writer, uint64_t expert,
     k3_expert_encode(&writer->shape, layout, writer->source.bytes, writer->stored.bytes);
     *out_stored = k3_digest_of(writer->stored.bytes, (size_t)layout->used_bytes);
     const uint64_t offset = k3_expert_offset(layout, expert);
-    code = k3_file_write_sparse(writer->file, offset, writer->stored.bytes,
-                                (size_t)layout->used_bytes, err);
+    code = k3_write_sparse(writer->file, offset, writer->stored.bytes, (size_t)layout->used_bytes,
+                           err);
     if (code == K3_OK) {
         k3_write_behind(&writer->behind, writer->file, offset, layout->used_bytes);
     }

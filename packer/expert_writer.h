@@ -16,7 +16,8 @@ struct k3_expert_writer {
     struct k3_digest_stream *digest; /* owned */
     struct k3_expert_shape shape;
     struct k3_buffer source, stored;
-    struct k3_digest zero_digest; /* of an extent of zeros (sparse rehearsals) */
+    /* Of zeros (sparse rehearsals): an extent, each part. */
+    struct k3_digest zero_digest, zero_parts[K3_EXPERT_PARTS];
     struct k3_write_behind behind;
 };
 

@@ -10,9 +10,11 @@
 #include <sys/statvfs.h>
 
 #include "format/base/bytes.h"
+#include "format/tool/json_out.h"
 #include "packer/export_shard.h"
 #include "packer/page_cache.h"
 #include "packer/restore.h"
+#include "packer/sparse_write.h"
 
 #define SHARD_SUFFIX ".safetensors"
 
@@ -25,7 +27,7 @@ struct export_run {
     struct k3_digest_stream *digest; /* owned */
     struct k3_export_report report;
     uint64_t done_bytes, total_bytes;
-    FILE *index; /* of tensors, while shards are written */
+    struct k3_json_out index; /* model.safetensors.index.json, as it grows */
     /* The file that is being written. */
     struct k3_file file;
     const char *name;
@@ -101,8 +103,7 @@ static enum k3_code write_sink(void *user, const uint8_t *bytes, uint64_t len, s
     struct export_run *run = user;
     k3_digest_stream_update(run->digest, bytes, (size_t)len);
     if (!k3_bytes_are_zero(bytes, (size_t)len)) {
-        const enum k3_code code =
-            k3_file_write_sparse(&run->file, run->at, bytes, (size_t)len, err);
+        const enum k3_code code = k3_write_sparse(&run->file, run->at, bytes, (size_t)len, err);
         if (code != K3_OK) {
             return code;
         }
@@ -132,8 +133,7 @@ static enum k3_code write_tensor(struct export_run *run, const struct k3_export_
         return k3_fail(err, K3_ERR_DAMAGED, K3_ERROR_NO_OFFSET,
                        "tensor '%s' is not what was packed (see k3pack --verify)", t->name);
     }
-    fprintf(run->index, "%s\n    \"%s\": \"%s\"", run->report.tensors > 0 ? "," : "", t->name,
-            run->name);
+    k3_json_string(&run->index, t->name, run->name);
     run->report.tensors++;
     return K3_OK;
 }
@@ -185,21 +185,26 @@ static enum k3_code export_shard(struct export_run *run, uint32_t number, struct
 static enum k3_code write_shards(struct export_run *run, char **index, size_t *index_len,
                                  struct k3_error *err)
 {
-    run->index = open_memstream(index, index_len);
-    if (!run->index) {
+    run->index = (struct k3_json_out){.stream = open_memstream(index, index_len)};
+    struct k3_json_out *out = &run->index;
+    if (!out->stream) {
         return k3_fail_no_memory(err, "tensor index");
     }
-    fprintf(run->index,
-            "{\n  \"metadata\": {\n    \"total_size\": %" PRIu64 "\n  },\n"
-            "  \"weight_map\": {",
-            run->total_bytes);
+    k3_json_object_begin(out, NULL);
+    k3_json_object_begin(out, "metadata");
+    k3_json_u64(out, "total_size", run->total_bytes);
+    k3_json_object_end(out);
+    k3_json_object_begin(out, "weight_map");
     enum k3_code code = K3_OK;
     for (uint32_t i = 0; code == K3_OK && i < run->provenance->shard_count; i++) {
         code = export_shard(run, i, err);
     }
-    fprintf(run->index, "\n  }\n}\n");
-    const bool failed = ferror(run->index) != 0;
-    if ((fclose(run->index) != 0 || failed) && code == K3_OK) {
+    k3_json_object_end(out);
+    k3_json_object_end(out);
+    if (code == K3_OK) {
+        code = k3_json_out_finish(out, err);
+    }
+    if (fclose(out->stream) != 0 && code == K3_OK) {
         code = k3_fail_no_memory(err, "tensor index");
     }
     return code;

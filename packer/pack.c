@@ -36,30 +36,45 @@ static void note_skipped(const struct run *run)
     }
 }
 
-static bool specs_are_equal(const struct k3_model_spec *a, const struct k3_model_spec *b)
+static bool bundles_are_equal(const struct k3_file_bundle *a, const struct k3_file_bundle *b)
 {
-    uint8_t bytes[2][K3_MODEL_SPEC_FIXED_BYTES + K3_LAYERS_MAX];
-    const size_t len = k3_model_spec_encoded_bytes(a);
-    if (len != k3_model_spec_encoded_bytes(b)) {
-        return false;
+    for (unsigned i = 0; i < K3_BUNDLED_COUNT; i++) {
+        const size_t len = a->files[i].len;
+        if ((a->files[i].bytes == NULL) != (b->files[i].bytes == NULL) || len != b->files[i].len ||
+            (len > 0 && memcmp(a->files[i].bytes, b->files[i].bytes, len) != 0)) {
+            return false;
+        }
     }
-    k3_model_spec_encode(a, bytes[0]);
-    k3_model_spec_encode(b, bytes[1]);
-    return memcmp(bytes[0], bytes[1], len) == 0;
+    return true;
 }
 
-/* Does this finished pack come from this checkpoint? By names and sizes of shards, and the tables:
- * a cheap answer, not a comparison of bytes. */
+static bool shards_are_equal(const struct k3_provenance *a, const struct k3_provenance *b)
+{
+    bool same = a->shard_count == b->shard_count;
+    for (uint32_t i = 0; same && i < a->shard_count; i++) {
+        same = strcmp(a->shards[i].name, b->shards[i].name) == 0 &&
+               a->shards[i].file_bytes == b->shards[i].file_bytes;
+    }
+    return same;
+}
+
+/* Does this finished pack hold the same tensors from the same places, and the same small files? A
+ * cheap answer: weights are not compared. */
 static bool is_pack_of(const struct k3_census *census, const struct k3_pack *pack,
                        const struct k3_provenance *p)
 {
-    if (p->shard_count != census->provenance.shard_count ||
-        !specs_are_equal(&census->tables.spec, &pack->tables.spec)) {
+    const struct k3_pack_tables *tables = &census->tables;
+    if (!k3_model_spec_equal(&tables->spec, &pack->tables.spec) ||
+        tables->source_count != pack->tables.source_count ||
+        !shards_are_equal(p, &census->provenance) ||
+        !bundles_are_equal(&census->files, &pack->files)) {
         return false;
     }
-    for (uint32_t i = 0; i < p->shard_count; i++) {
-        if (strcmp(p->shards[i].name, census->provenance.shards[i].name) != 0 ||
-            p->shards[i].file_bytes != census->provenance.shards[i].file_bytes) {
+    const uint32_t total = k3_expert_source(tables, k3_expert_total(&tables->layout), 0);
+    for (uint32_t source = 0; source < total; source++) {
+        const struct k3_source_record *a = k3_source_at(tables, &census->provenance, source);
+        const struct k3_source_record *b = k3_source_at(tables, p, source);
+        if (a->shard != b->shard || a->offset != b->offset || a->bytes != b->bytes) {
             return false;
         }
     }

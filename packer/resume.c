@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* SEEK_DATA */
 #include "packer/resume.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "format/base/bytes.h"
 #include "format/base/ckd.h"
+#include "packer/hole.h"
 #include "packer/journal_identity.h"
 #include "packer/journal_record.h"
 #include "packer/journal_shard.h"
@@ -133,25 +132,13 @@ static enum k3_code clear(const struct k3_file *file, uint64_t offset, uint64_t 
                           struct k3_error *err)
 {
     const uint64_t end = offset + bytes;
-#ifdef SEEK_DATA
-    while (offset < end) {
-        const off_t data = lseek(file->fd, (off_t)offset, SEEK_DATA);
-        if (data < 0 || (uint64_t)data >= end) {
-            return K3_OK; /* ENXIO: no data behind offset */
-        }
-        const off_t hole = lseek(file->fd, data, SEEK_HOLE);
-        const uint64_t data_end = hole > data ? k3_min_u64((uint64_t)hole, end) : end;
-        const enum k3_code code =
-            k3_file_zero_range(file, (uint64_t)data, data_end - (uint64_t)data, err);
-        if (code != K3_OK) {
-            return code;
-        }
-        offset = data_end;
+    enum k3_code code = K3_OK;
+    for (uint64_t at = k3_file_next_data(file, offset); code == K3_OK && at < end;) {
+        const uint64_t data_end = k3_min_u64(k3_file_next_hole(file, at), end);
+        code = k3_file_zero_range(file, at, data_end - at, err);
+        at = k3_file_next_data(file, data_end);
     }
-    return K3_OK;
-#else
-    return k3_file_zero_range(file, offset, bytes, err);
-#endif
+    return code;
 }
 
 struct checking {

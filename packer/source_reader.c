@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* SEEK_DATA */
 #include "packer/source_reader.h"
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "format/base/assert.h"
 #include "format/base/bytes.h"
 #include "format/base/ckd.h"
+#include "packer/hole.h"
 
 /* One read, one report. */
 #define STEP_BYTES (UINT64_C(8) << 20)
@@ -94,22 +93,13 @@ enum k3_code k3_source_end(struct k3_source_reader *reader, struct k3_digest *ou
     return code;
 }
 
-/* Does the file system say that there is nothing in this range? */
-static bool is_hole(struct k3_source_reader *reader, uint64_t offset, uint64_t len)
+bool k3_source_is_hole(struct k3_source_reader *reader, uint64_t offset, uint64_t len)
 {
-#ifdef SEEK_DATA
     if (offset < reader->data_known_at || offset >= reader->data_from) {
-        const off_t found = lseek(reader->file.fd, (off_t)offset, SEEK_DATA);
         reader->data_known_at = offset;
-        reader->data_from = found >= 0       ? (uint64_t)found
-                            : errno == ENXIO ? reader->file.file_bytes
-                                             : offset;
+        reader->data_from = k3_file_next_data(&reader->file, offset);
     }
-    return offset + len <= reader->data_from && offset + len <= reader->file.file_bytes;
-#else
-    (void)reader, (void)offset, (void)len;
-    return false;
-#endif
+    return k3_range_fits(offset, len, reader->data_from);
 }
 
 static void update_with_zeros(struct k3_digest_stream *stream, uint64_t len)
@@ -125,7 +115,7 @@ static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, 
                               uint64_t len, struct k3_digest_stream *digest, bool *out_is_hole,
                               struct k3_error *err)
 {
-    *out_is_hole = is_hole(reader, offset, len);
+    *out_is_hole = k3_source_is_hole(reader, offset, len);
     if (!*out_is_hole) {
         const enum k3_code code = k3_file_read(&reader->file, offset, bytes, (size_t)len, err);
         if (code != K3_OK) {

@@ -43,6 +43,9 @@ K3_MUST_CHECK enum k3_code k3_source_end(struct k3_source_reader *reader,
 K3_MUST_CHECK enum k3_code k3_source_seek(struct k3_source_reader *reader, uint32_t shard,
                                           struct k3_error *err);
 
+/* Does the file system say that this range of the open shard is a hole, which reads as zeros? */
+bool k3_source_is_hole(struct k3_source_reader *reader, uint64_t offset, uint64_t len);
+
 /* Reads [offset, offset + len) of the open shard. *out_is_zero: all of it is zero, and then
  * out_bytes may have been left alone (a hole is not read). `digest` is updated either way; it may
  * be NULL. Reports progress in a sequential pass.

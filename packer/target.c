@@ -100,10 +100,18 @@ static enum k3_code take_back(struct k3_target *target, enum k3_file_kind kind, 
 
 static enum k3_code open_unfinished(struct k3_target *target, struct k3_error *err)
 {
-    bool had_journal = false;
-    enum k3_code code = exists_in(target->folder, K3_JOURNAL_NAME, &had_journal, err);
+    enum k3_code code = lock_journal(target, err);
     if (code == K3_OK) {
-        code = lock_journal(target, err);
+        code = exists_in(target->folder, K3_INDEX_NAME, &target->has_pack, err);
+    }
+    /* An empty journal explains nothing: it is ours, made just now, or from a run that wrote none.
+     */
+    const bool had_journal = code == K3_OK && target->journal.file_bytes > 0;
+    if (code == K3_OK && target->has_pack) {
+        if (!had_journal) {
+            k3_target_forget(target); /* sealed by another while we waited for the lock */
+        }
+        return K3_OK;
     }
     if (code == K3_OK) {
         code = take_back(target, K3_FILE_TRUNK, had_journal, err);

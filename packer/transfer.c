@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "format/base/ckd.h"
+#include "packer/hole.h"
 #include "packer/journal_record.h"
 #include "packer/journal_shard.h"
 
@@ -163,13 +164,33 @@ static enum k3_code pass(struct k3_transfer *transfer, uint32_t shard_index, str
     return code;
 }
 
+/* A block that was never written is a hole; all whole blocks of zeros have one digest. */
+static enum k3_code digest_block(struct k3_transfer *transfer, const struct k3_trunk_extent *extent,
+                                 uint32_t block, struct k3_digest *out_digest, struct k3_error *err)
+{
+    const struct k3_file *file = &transfer->target->trunk;
+    const uint64_t offset = extent->file_offset + block * K3_TRUNK_BLOCK_BYTES;
+    const bool is_hole = k3_trunk_block_bytes(extent, block) == K3_TRUNK_BLOCK_BYTES &&
+                         k3_file_next_data(file, offset) >= offset + K3_TRUNK_BLOCK_BYTES;
+    if (is_hole && transfer->has_zero_block) {
+        *out_digest = transfer->zero_block;
+        return K3_OK;
+    }
+    const enum k3_code code =
+        k3_trunk_digest_block(extent, block, file, &transfer->scratch, out_digest, err);
+    if (code == K3_OK && is_hole) {
+        transfer->zero_block = *out_digest;
+        transfer->has_zero_block = true;
+    }
+    return code;
+}
+
 static enum k3_code digest_extent(struct k3_transfer *transfer,
                                   const struct k3_trunk_extent *extent, struct k3_error *err)
 {
     struct k3_digest *digests = &transfer->census->tables.block_digests[extent->block_first];
     for (uint32_t b = 0; b < k3_extent_block_count(extent); b++) {
-        const enum k3_code code = k3_trunk_digest_block(extent, b, &transfer->target->trunk,
-                                                        &transfer->scratch, &digests[b], err);
+        const enum k3_code code = digest_block(transfer, extent, b, &digests[b], err);
         if (code != K3_OK) {
             return code;
         }

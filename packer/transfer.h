@@ -23,6 +23,8 @@ struct k3_transfer {
     uint32_t shards_done; /* shards 0.. that the journal holds     */
     uint64_t journal_end;
     struct k3_buffer scratch;
+    bool has_zero_block;
+    struct k3_digest zero_block; /* of a whole block of zeros (sparse rehearsals) */
 };
 
 /* The target's data files must be open. *out_transfer is the caller's: k3_transfer_done; it must

@@ -7,6 +7,7 @@
 #include "format/base/ckd.h"
 #include "format/pack/tiles.h"
 #include "packer/census.h"
+#include "packer/sparse_write.h"
 #include "packer/transpose.h"
 
 #define PIECE_BYTES (UINT64_C(8) << 20)
@@ -81,7 +82,7 @@ static enum k3_code write_stored(const struct job *job, uint64_t offset, uint64_
 {
     const struct k3_file *file = job->writer->file;
     const enum k3_code code =
-        k3_file_write_sparse(file, offset, job->writer->stored.bytes, (size_t)len, err);
+        k3_write_sparse(file, offset, job->writer->stored.bytes, (size_t)len, err);
     k3_cache_write_soon(file, offset, len);
     return code;
 }
@@ -98,8 +99,8 @@ static enum k3_code write_vector(const struct job *job, struct k3_error *err)
         return code;
     }
     if (t->source_dtype == K3_DTYPE_F32) {
-        return k3_file_write_sparse(w->file, t->file_offset, w->source.bytes,
-                                    (size_t)t->stored_bytes, err);
+        return k3_write_sparse(w->file, t->file_offset, w->source.bytes, (size_t)t->stored_bytes,
+                               err);
     }
     code = k3_buffer_reserve(&w->stored, t->stored_bytes, err);
     if (code != K3_OK) {
@@ -139,8 +140,8 @@ static enum k3_code write_rows(const struct job *job, struct k3_error *err)
         bool is_zero = false;
         enum k3_code code = read_piece(job, done, len, total / 2, &is_zero, err);
         if (code == K3_OK && !is_zero) {
-            code = k3_file_write_sparse(job->writer->file, job->tensor->file_offset + done,
-                                        job->writer->source.bytes, (size_t)len, err);
+            code = k3_write_sparse(job->writer->file, job->tensor->file_offset + done,
+                                   job->writer->source.bytes, (size_t)len, err);
         }
         if (code != K3_OK) {
             return code;
@@ -209,8 +210,8 @@ static enum k3_code write_kv_b(const struct job *job, struct k3_error *err)
         (void)make_tiles(w->stored.bytes + key_bytes, w->source.bytes + 2 * dn * rank, dv, rank);
         code = write_stored(job, key->file_offset + head * key_bytes, key_bytes, err);
         if (code == K3_OK) {
-            code = k3_file_write_sparse(w->file, value->file_offset + head * value_bytes,
-                                        w->stored.bytes + key_bytes, (size_t)value_bytes, err);
+            code = k3_write_sparse(w->file, value->file_offset + head * value_bytes,
+                                   w->stored.bytes + key_bytes, (size_t)value_bytes, err);
         }
     }
     return code;

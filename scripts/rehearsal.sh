@@ -5,6 +5,7 @@
 # whose ids must be those of the independent reference on the same salt. Prints a report: wall time,
 # peak memory and disk use of every step.
 #   scripts/rehearsal.sh [FOLDER]        FOLDER: about 6 GB free; default build/rehearsal, removed at the end
+#   K3_BUILD=DIR                 uses the programs of that build folder
 #   K3_REHEARSAL_KEEP=1                  keeps it
 #   K3_REHEARSAL_VERIFY=1                also the full verify (reads 1.56 TB of holes)
 set -eu
@@ -15,12 +16,11 @@ bin=${K3_BUILD:-build/release}
 k3pack=$bin/packer/k3pack
 k3infer=$bin/runtime/cli/k3infer
 prompt=11,222,3333
-[ -x "$k3pack" ] && [ -x "$k3infer" ] || {
-    scripts/install_packages.sh time
+scripts/install_packages.sh time
+[ -n "${K3_BUILD:-}" ] || {
     cmake --preset release --log-level=WARNING
     cmake --build --preset release --target k3pack k3infer
 }
-command -v /usr/bin/time >/dev/null || scripts/install_packages.sh time
 mkdir -p "$folder"
 report=$folder/report.txt
 : >"$report"
@@ -44,12 +44,13 @@ measure() {
 rm -rf "$folder/checkpoint" "$folder/pack"
 measure "make the checkpoint" /usr/bin/python3 scripts/make_checkpoint.py --preset sparse-full "$folder/checkpoint"
 measure "plan (census of 96 headers)" "$k3pack" --plan "$folder/checkpoint"
+read -r census_seconds _ <"$folder/time.txt"
 measure "pack" "$k3pack" "$folder/checkpoint" "$folder/pack"
 measure "verify --quick" "$k3pack" --verify --quick "$folder/pack"
 [ -z "${K3_REHEARSAL_VERIFY:-}" ] || measure "verify" "$k3pack" --verify "$folder/pack"
 measure "reference, 2 tokens" /usr/bin/python3 tests/reference/run_reference.py "$folder/checkpoint" \
     --ids $prompt -n 2 --ids-out "$folder/reference.ids" --logits "$folder/reference.npy"
-measure "k3infer, 2 tokens" "$k3infer" "$folder/pack" --ids $prompt -n 2 --check off \
+measure "k3infer, 2 tokens" "$k3infer" "$folder/pack" --ids $prompt -n 2 --check first \
     --ids-out "$folder/k3infer.ids" --logits "$folder/k3infer.npy" --stats "$folder/stats.json"
 
 echo
@@ -61,7 +62,10 @@ echo "reference ids: $(cat "$folder/reference.ids")   k3infer ids: $(cat "$folde
 /usr/bin/python3 tests/reference/compare.py "$folder/k3infer.npy" "$folder/reference.npy" --gate 3e-4
 pack_kib=$(du -sk "$folder/pack" | cut -f 1)
 echo "pack: $((pack_kib / 1024)) MiB on disk (limit 3 GB)"
+open_seconds=$(sed -n 's/.*"open_seconds": *\([0-9.e-]*\).*/\1/p' "$folder/stats.json")
+echo "census: $census_seconds s (limit 3 s)   opening the pack: $open_seconds s (limit 0.5 s)"
 status=0
+awk -v c="$census_seconds" -v o="$open_seconds" 'BEGIN { exit !(c < 3 && o < 0.5) }' || status=1
 [ "$(cat "$folder/reference.ids")" = "$(cat "$folder/k3infer.ids")" ] || status=1
 [ "$pack_kib" -lt 2929687 ] || status=1
 [ -n "${K3_REHEARSAL_KEEP:-}" ] || rm -rf "$folder/checkpoint" "$folder/pack"

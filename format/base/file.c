@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/base/bytes.h"
 #include "format/base/ckd.h"
 
 /* One call moves no more than this, well below the kernel's own limit. */
@@ -119,39 +119,6 @@ enum k3_code k3_file_write(const struct k3_file *file, uint64_t offset, const vo
         done += (size_t)put;
     }
     return K3_OK;
-}
-
-/* Length of the run at `bytes` whose 4096-byte pages all are zero, or all are not. */
-static size_t run_of_pages(const uint8_t *bytes, size_t len, bool *out_is_zero)
-{
-    size_t run = 0;
-    while (run < len) {
-        const size_t page = len - run < 4096 ? len - run : 4096;
-        const bool is_zero = k3_bytes_are_zero(bytes + run, page);
-        if (run == 0) {
-            *out_is_zero = is_zero;
-        } else if (is_zero != *out_is_zero) {
-            break;
-        }
-        run += page;
-    }
-    return run;
-}
-
-enum k3_code k3_file_write_sparse(const struct k3_file *file, uint64_t offset, const void *bytes,
-                                  size_t len, struct k3_error *err)
-{
-    const uint8_t *p = bytes;
-    enum k3_code code = K3_OK;
-    for (size_t done = 0; code == K3_OK && done < len;) {
-        bool is_zero = false;
-        const size_t run = run_of_pages(p + done, len - done, &is_zero);
-        if (!is_zero) {
-            code = k3_file_write(file, offset + done, p + done, run, err);
-        }
-        done += run;
-    }
-    return code;
 }
 
 enum k3_code k3_file_truncate(const struct k3_file *file, uint64_t bytes, struct k3_error *err)
@@ -272,7 +239,10 @@ enum k3_code k3_folder_sync(const char *folder, struct k3_error *err)
     if (fd < 0) {
         return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET, "cannot open '%s'", folder);
     }
-    const int failed = fsync(fd) != 0;
+    int failed = 0;
+    do {
+        failed = fsync(fd) != 0;
+    } while (failed && errno == EINTR);
     const int reason = errno;
     close(fd);
     /* EINVAL: a file system that cannot sync folders; nothing more can be done there. */
@@ -293,10 +263,22 @@ enum k3_code k3_file_publish(const char *folder, const char *temporary_path, con
     return k3_folder_sync(folder, err);
 }
 
+/* The folder in which a path's last name stands. */
+static enum k3_code sync_parent(const char *path, struct k3_error *err)
+{
+    char *copy = strdup(path);
+    if (!copy) {
+        return k3_fail_no_memory(err, path);
+    }
+    const enum k3_code code = k3_folder_sync(dirname(copy), err);
+    free(copy);
+    return code;
+}
+
 enum k3_code k3_folder_make(const char *folder, struct k3_error *err)
 {
     if (mkdir(folder, 0777) == 0) {
-        return K3_OK;
+        return sync_parent(folder, err);
     }
     const int reason = errno;
     struct stat st;

@@ -41,12 +41,6 @@ K3_MUST_CHECK enum k3_code k3_file_read(const struct k3_file *file, uint64_t off
 K3_MUST_CHECK enum k3_code k3_file_write(const struct k3_file *file, uint64_t offset,
                                          const void *bytes, size_t len, struct k3_error *err);
 
-/* The same where [offset, offset + len) reads as zeros now: pages of zeros are not written, so that
- * holes stay holes. */
-K3_MUST_CHECK enum k3_code k3_file_write_sparse(const struct k3_file *file, uint64_t offset,
-                                                const void *bytes, size_t len,
-                                                struct k3_error *err);
-
 K3_MUST_CHECK enum k3_code k3_file_truncate(const struct k3_file *file, uint64_t bytes,
                                             struct k3_error *err);
 
@@ -76,7 +70,7 @@ K3_MUST_CHECK enum k3_code k3_file_publish(const char *folder, const char *tempo
 /* fsync of a folder: makes creations, renames and removals in it durable. */
 K3_MUST_CHECK enum k3_code k3_folder_sync(const char *folder, struct k3_error *err);
 
-/* mkdir that accepts an existing folder. */
+/* mkdir that accepts an existing folder; a new one is durable. */
 K3_MUST_CHECK enum k3_code k3_folder_make(const char *folder, struct k3_error *err);
 
 bool k3_path_exists(const char *path);

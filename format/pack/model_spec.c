@@ -208,6 +208,18 @@ void k3_model_spec_encode(const struct k3_model_spec *spec, uint8_t *out_bytes)
     memcpy(out_bytes + K3_MODEL_SPEC_FIXED_BYTES, spec->layer_kind, spec->layers);
 }
 
+bool k3_model_spec_equal(const struct k3_model_spec *a, const struct k3_model_spec *b)
+{
+    uint8_t bytes[2][K3_MODEL_SPEC_FIXED_BYTES + K3_LAYERS_MAX];
+    const size_t len = k3_model_spec_encoded_bytes(a);
+    if (len != k3_model_spec_encoded_bytes(b)) {
+        return false;
+    }
+    k3_model_spec_encode(a, bytes[0]);
+    k3_model_spec_encode(b, bytes[1]);
+    return memcmp(bytes[0], bytes[1], len) == 0;
+}
+
 /* Bytes of the fixed part that hold no field must be zero. */
 static bool spare_is_zero(const uint8_t *bytes)
 {

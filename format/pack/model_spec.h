@@ -96,6 +96,9 @@ static inline bool k3_spec_layer_is_moe(const struct k3_model_spec *s, uint32_t 
 K3_MUST_CHECK enum k3_code k3_model_spec_check(const struct k3_model_spec *spec,
                                                struct k3_error *err);
 
+/* Equal in every field, layers beyond `layers` apart. Both are checked specs. */
+bool k3_model_spec_equal(const struct k3_model_spec *a, const struct k3_model_spec *b);
+
 /* The encoded form: K3_MODEL_SPEC_FIXED_BYTES and then one byte per layer, so
  * k3_model_spec_encoded_bytes(spec) in all. Decode checks; what it accepts re-encodes to itself. */
 #define K3_MODEL_SPEC_FIXED_BYTES 256U

@@ -5,6 +5,7 @@
 
 #include "format/base/assert.h"
 #include "format/base/ckd.h"
+#include "format/base/utf8.h"
 #include "format/pack/byte_reader.h"
 
 /* A SHARDS record with a name of one byte: no count may promise more than the bytes hold. */
@@ -60,38 +61,13 @@ struct k3_source_shape k3_tensor_source_shape(const struct k3_pack_tables *table
     return k3_role_source_shape(&tables->spec, tensor->layer, tensor->role, tensor->cols);
 }
 
-/* Length of the UTF-8 sequence at `p`, 0 where there is none: no overlong forms, no surrogates,
- * nothing above U+10FFFF. */
-static size_t utf8_sequence(const uint8_t *p, size_t len)
-{
-    const size_t need = p[0] < 0x80   ? 1
-                        : p[0] < 0xc2 ? 0
-                        : p[0] < 0xe0 ? 2
-                        : p[0] < 0xf0 ? 3
-                        : p[0] < 0xf5 ? 4
-                                      : 0;
-    if (need == 0 || need > len) {
-        return 0;
-    }
-    for (size_t i = 1; i < need; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    const bool is_bad =
-        need > 2 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-                     (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f));
-    return is_bad ? 0 : need;
-}
-
-/* docs/format.md 9.2: 1..1,024 bytes of UTF-8 without '/' and NUL. */
-static bool shard_name_is_good(const uint8_t *name, size_t len)
+bool k3_shard_name_is_good(const uint8_t *name, size_t len)
 {
     if (len == 0 || len > K3_SHARD_NAME_MAX || memchr(name, 0, len) || memchr(name, '/', len)) {
         return false;
     }
     for (size_t at = 0; at < len;) {
-        const size_t step = utf8_sequence(name + at, len - at);
+        const size_t step = k3_utf8_sequence(name + at, len - at);
         if (step == 0) {
             return false;
         }
@@ -105,7 +81,7 @@ static enum k3_code check_shard_names(const struct k3_provenance *p, struct k3_e
 {
     for (uint32_t i = 0; i < p->shard_count; i++) {
         const char *name = p->shards[i].name;
-        if (!shard_name_is_good((const uint8_t *)name, strlen(name))) {
+        if (!k3_shard_name_is_good((const uint8_t *)name, strlen(name))) {
             return k3_fail(err, K3_ERR_MALFORMED, K3_ERROR_NO_OFFSET,
                            "shard %u: its name is not UTF-8 of 1 to %u bytes", i,
                            K3_SHARD_NAME_MAX);
@@ -211,7 +187,7 @@ static enum k3_code read_shards(struct k3_byte_reader *r, struct k3_provenance *
         const uint8_t *digest = k3_reader_take(r, K3_DIGEST_BYTES);
         const uint8_t *sha256 = k3_reader_take(r, K3_SHA256_BYTES);
         const uint8_t *name = k3_reader_take(r, name_len);
-        if (r->failed || flags > 1 || !shard_name_is_good(name, name_len)) {
+        if (r->failed || flags > 1 || !k3_shard_name_is_good(name, name_len)) {
             return k3_fail(err, K3_ERR_MALFORMED, r->at, "SHARDS: record %u is cut or impossible",
                            i);
         }

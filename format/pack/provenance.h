@@ -31,6 +31,9 @@ struct k3_provenance {
     struct k3_source_record *experts; /* K3_EXPERT_PARTS per expert, in file order */
 };
 
+/* docs/format.md 9.2: 1 to K3_SHARD_NAME_MAX bytes of UTF-8 without '/' and NUL. */
+bool k3_shard_name_is_good(const uint8_t *name, size_t len);
+
 /* Zeroed records for these tables and shard_count shards. */
 K3_MUST_CHECK enum k3_code k3_provenance_create(const struct k3_pack_tables *tables,
                                                 uint32_t shard_count,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/base/assert.h"
+#include "format/base/utf8.h"
 
 #define FLAT_DEPTH 3U
 
@@ -24,29 +25,12 @@ static void new_line(struct k3_json_out *out)
     }
 }
 
-/* Length of the valid UTF-8 sequence at p, 0 when there is none. NUL ends every check. */
-static size_t utf8_length(const unsigned char *p)
-{
-    const size_t len = p[0] < 0x80                   ? 1
-                       : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-                       : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-                       : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                                     : 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    const bool is_bad = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-                        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f);
-    return is_bad ? 0 : len;
-}
-
 static void put_quoted(FILE *stream, const char *text)
 {
     fputc('"', stream);
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        const size_t len = utf8_length(p);
+    const uint8_t *end = (const uint8_t *)text + strlen(text);
+    for (const uint8_t *p = (const uint8_t *)text; p < end;) {
+        const size_t len = k3_utf8_sequence(p, (size_t)(end - p));
         if (len == 0) {
             fputs("\\ufffd", stream);
             p++;

@@ -98,7 +98,7 @@ static enum k3_code close_outputs(struct run *run, enum k3_code code, struct k3_
         }
     }
     if (run->ids) {
-        const bool failed = fputc('\n', run->ids) == EOF;
+        const bool failed = fputc('\n', run->ids) == EOF || ferror(run->ids) != 0;
         if ((fclose(run->ids) != 0 || failed) && code == K3_OK) {
             code = k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET, "cannot write '%s'",
                                  run->options->ids_file);
@@ -180,6 +180,26 @@ static enum k3_code decode(struct run *run, const float *logits, struct k3_error
     return code;
 }
 
+/* Also after an error: what came before it was verified. The first error wins. */
+static enum k3_code show_held_back(struct run *run, enum k3_code code, struct k3_error *err)
+{
+    struct k3_error finishing;
+    bool stopped = false;
+    if (run->text.has_failed) {
+        return code;
+    }
+    const enum k3_code finished =
+        k3_token_stream_finish(&run->text, isatty(STDOUT_FILENO) != 0, &stopped, &finishing);
+    if (code == K3_OK && finished != K3_OK) {
+        *err = finishing;
+        return finished;
+    }
+    if (code == K3_OK && stopped) {
+        run->stats->stop_reason = "stop_text";
+    }
+    return code;
+}
+
 enum k3_code k3_generate(const struct k3_infer_options *options, const struct k3_engine *engine,
                          struct k3_session *session, const struct k3_token_ids *prompt,
                          struct k3_messages *messages, struct k3_run_stats *stats,
@@ -209,17 +229,8 @@ enum k3_code k3_generate(const struct k3_infer_options *options, const struct k3
     if (code != K3_OK) {
         stats->stop_reason = code == K3_ERR_INTERRUPTED ? "interrupted" : "error";
     }
-    if (run.text.detokenizer && code != K3_ERR_IO) {
-        /* Also after an error: what came before it was verified. */
-        struct k3_error finishing;
-        const bool was_cut = strcmp(stats->stop_reason, "stop_text") == 0;
-        const enum k3_code finished =
-            was_cut ? K3_OK
-                    : k3_token_stream_finish(&run.text, isatty(STDOUT_FILENO) != 0, &finishing);
-        if (code == K3_OK && finished != K3_OK) {
-            *err = finishing;
-            code = finished;
-        }
+    if (run.text.detokenizer && strcmp(stats->stop_reason, "stop_text") != 0) {
+        code = show_held_back(&run, code, err);
     }
     return close_outputs(&run, code, err);
 }

@@ -44,7 +44,8 @@ const char k3_infer_help[] =
     "      --isa NAME           instruction set: scalar, avx2, avx512, neon (best)\n"
     "\n"
     "Records\n"
-    "      --logits FILE.npy    float32 logits, one row per sampled position\n"
+    "      --logits FILE.npy    float32 logits, a row per sampled position (with -n 0:\n"
+    "                           of the last position of the prompt)\n"
     "      --all-logits         with --logits: a row per position fed, prompt too\n"
     "      --ids-out FILE       generated ids, comma separated\n"
     "      --stats FILE         what the run did and took, one JSON object\n"
@@ -52,7 +53,7 @@ const char k3_infer_help[] =
     "Other\n"
     "      --mla-eps F          epsilon of the two latent norms (1e-6); 1e-5 only to\n"
     "                           compare with other engines\n"
-    "  -q, --quiet              errors only;  -v, --verbose: more\n"
+    "  -q, --quiet              errors only\n"
     "  -h, --help               this text;    --version: version and instruction set\n"
     "\n"
     "Examples\n"
@@ -63,4 +64,6 @@ const char k3_infer_help[] =
     "  0 done   64 usage   65 pack malformed or damaged   66 no such file\n"
     "  69 pack needs a newer program   70 internal error   71 out of memory\n"
     "  73 cannot create an output   74 input or output error\n"
-    "  78 memory budget too small or too large   130 Ctrl-C\n";
+    "  78 memory budget too small or too large\n"
+    "  130 Ctrl-C, 143 SIGTERM, 129 SIGHUP: the text so far is shown; a second one\n"
+    "  ends at once\n";

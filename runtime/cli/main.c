@@ -32,6 +32,10 @@ static enum k3_code read_stdin(uint8_t **out_bytes, size_t *out_len, struct k3_e
             bytes = larger;
         }
         const ssize_t got = read(STDIN_FILENO, bytes + len, room - len);
+        if (got < 0 && errno == EINTR && k3_signals_stop_requested()) {
+            free(bytes);
+            return k3_fail(err, K3_ERR_INTERRUPTED, len, "stopped while reading the prompt");
+        }
         if (got < 0 && errno != EINTR) {
             free(bytes);
             return k3_fail_errno(err, K3_ERR_IO, errno, len, "cannot read standard input");
@@ -207,8 +211,10 @@ static enum k3_code plan_and_run(const struct k3_infer_options *o, struct k3_eng
     if (code == K3_OK) {
         stats->plan = &plan;
         k3_memory_plan_choose_io(engine, o->io, &plan);
-        k3_message_info(messages, K3_LEVEL_VERBOSE, "weights by %s: %s%s", k3_io_name(plan.io.io),
-                        plan.io.reason, plan.io.was_cached ? " (found earlier)" : "");
+        if (o->io == K3_IO_AUTO && plan.io.io != K3_IO_MMAP) {
+            k3_message_info(messages, K3_LEVEL_NORMAL, "weights by %s: %s", k3_io_name(plan.io.io),
+                            plan.io.reason);
+        }
         if (plan.was_clipped) {
             k3_message_warning(messages,
                                "--preset %s is for a larger machine; this one's %" PRIu64
@@ -271,6 +277,7 @@ int main(int argc, char **argv)
         return k3_exit_status(code);
     }
     if (options.action > K3_INFER_PLAN) {
+        k3_infer_options_done(&options);
         return options.action == K3_INFER_HELP ? print_text(k3_infer_help) : print_version();
     }
     messages.level = options.level;

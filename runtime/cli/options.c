@@ -63,7 +63,6 @@ static const struct option long_options[] = {
     {"stats", required_argument, NULL, OPT_STATS},
     {"mla-eps", required_argument, NULL, OPT_MLA_EPS},
     {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -268,9 +267,6 @@ static enum k3_code take_option(int option, struct k3_infer_options *o, struct k
     case 'q':
         o->level = K3_LEVEL_QUIET;
         return K3_OK;
-    case 'v':
-        o->level = o->level < K3_LEVEL_DEBUG ? o->level + 1 : K3_LEVEL_DEBUG;
-        return K3_OK;
     case 'h':
         o->action = K3_INFER_HELP;
         return K3_OK;
@@ -313,7 +309,7 @@ enum k3_code k3_infer_options_parse(int argc, char **argv, struct k3_infer_optio
         .check = K3_CHECK_FIRST,
         .level = K3_LEVEL_NORMAL,
     };
-    const struct k3_args args = {argc, argv, "n:qvh", long_options};
+    const struct k3_args args = {argc, argv, "n:qh", long_options};
     enum k3_code code = K3_OK;
     k3_args_begin();
     while (code == K3_OK && o.action <= K3_INFER_PLAN) {

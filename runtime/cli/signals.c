@@ -78,6 +78,7 @@ void k3_signals_install(void)
     sigaction(SIGHUP, &action, NULL);
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 bool k3_signals_stop_requested(void)

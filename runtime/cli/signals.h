@@ -7,7 +7,8 @@
 #include "runtime/residency/weight_store.h"
 
 /* Ctrl-C, SIGTERM and SIGHUP ask the run to stop at the next layer; a second one ends the process
- * at once. SIGPIPE is ignored: writing then fails with an error that is reported. */
+ * at once. SIGPIPE and SIGXFSZ are ignored: writing then fails with an error that is
+ * reported. */
 void k3_signals_install(void);
 bool k3_signals_stop_requested(void);
 int k3_signals_exit_status(void); /* 128 + the signal that asked */

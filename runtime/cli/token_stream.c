@@ -31,11 +31,8 @@ void k3_token_stream_done(struct k3_token_stream *stream)
 static enum k3_code show(struct k3_token_stream *stream, const uint8_t *bytes, size_t len,
                          struct k3_error *err)
 {
-    if (len > 0 && fwrite(bytes, 1, len, stream->out) != len) {
-        return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET,
-                             "cannot write to standard output");
-    }
-    if (fflush(stream->out) != 0) {
+    if ((len > 0 && fwrite(bytes, 1, len, stream->out) != len) || fflush(stream->out) != 0) {
+        stream->has_failed = true;
         return k3_fail_errno(err, K3_ERR_IO, errno, K3_ERROR_NO_OFFSET,
                              "cannot write to standard output");
     }
@@ -62,7 +59,7 @@ enum k3_code k3_token_stream_put(struct k3_token_stream *stream, uint32_t id, bo
 }
 
 enum k3_code k3_token_stream_finish(struct k3_token_stream *stream, bool ends_line,
-                                    struct k3_error *err)
+                                    bool *out_stopped, struct k3_error *err)
 {
     const uint8_t *text = NULL;
     size_t len = 0;
@@ -70,11 +67,12 @@ enum k3_code k3_token_stream_finish(struct k3_token_stream *stream, bool ends_li
     k3_detokenizer_finish(stream->detokenizer, &text, &len);
     enum k3_code code = put_text(stream, text, len, &stopped, err);
     if (code == K3_OK && !stopped) {
-        k3_stop_text_finish(&stream->stop, &text, &len);
+        k3_stop_text_finish(&stream->stop, &text, &len, &stopped);
         code = show(stream, text, len, err);
     }
     if (code == K3_OK && ends_line) {
         code = show(stream, (const uint8_t *)"\n", 1, err);
     }
+    *out_stopped = stopped;
     return code;
 }

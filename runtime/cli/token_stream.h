@@ -14,6 +14,7 @@ struct k3_token_stream {
     FILE *out; /* borrowed */
     struct k3_detokenizer *detokenizer;
     struct k3_stop_text stop;
+    bool has_failed; /* the output cannot be written: nothing more is tried */
 };
 
 K3_MUST_CHECK enum k3_code k3_token_stream_init(const struct k3_vocab *vocab,
@@ -27,8 +28,8 @@ void k3_token_stream_done(struct k3_token_stream *stream);
 K3_MUST_CHECK enum k3_code k3_token_stream_put(struct k3_token_stream *stream, uint32_t id,
                                                bool *out_stopped, struct k3_error *err);
 
-/* Shows what was held back, then a newline where `ends_line`. */
+/* Shows what was held back, then a newline where `ends_line`. *out_stopped as above. */
 K3_MUST_CHECK enum k3_code k3_token_stream_finish(struct k3_token_stream *stream, bool ends_line,
-                                                  struct k3_error *err);
+                                                  bool *out_stopped, struct k3_error *err);
 
 #endif

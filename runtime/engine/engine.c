@@ -19,7 +19,11 @@ static enum k3_code open_tokenizer(struct k3_engine *engine, struct k3_error *er
     }
     engine->end_ids[engine->end_id_count++] = spec->eos_id;
     uint32_t eos = 0;
-    if (k3_vocab_find_added(engine->vocab, "[EOS]", &eos) && eos != spec->eos_id) {
+    if (!k3_vocab_find_added(engine->vocab, "[EOS]", &eos)) {
+        return k3_fail(err, K3_ERR_MALFORMED, K3_ERROR_NO_OFFSET,
+                       "tokenizer_config.json: no added token is spelled [EOS], which ends a text");
+    }
+    if (eos != spec->eos_id) {
         engine->end_ids[engine->end_id_count++] = eos;
     }
     return k3_tokenizer_create(engine->vocab, K3_TEXT_CAPS_RELEASED, &engine->tokenizer, err);

@@ -104,10 +104,16 @@ enum k3_code k3_stop_text_feed(struct k3_stop_text *stop, const uint8_t *bytes, 
     return K3_OK;
 }
 
-void k3_stop_text_finish(struct k3_stop_text *stop, const uint8_t **out_bytes, size_t *out_len)
+void k3_stop_text_finish(struct k3_stop_text *stop, const uint8_t **out_bytes, size_t *out_len,
+                         bool *out_stopped)
 {
     drop_given(stop);
+    size_t at = 0;
+    while (at < stop->pending_len && complete_at(stop, at) == stop->count) {
+        at++;
+    }
     *out_bytes = stop->pending;
-    *out_len = stop->pending_len;
-    stop->given = stop->pending_len;
+    *out_len = at;
+    *out_stopped = at < stop->pending_len;
+    stop->given = at;
 }

@@ -30,7 +30,9 @@ K3_MUST_CHECK enum k3_code k3_stop_text_feed(struct k3_stop_text *stop, const ui
                                              size_t len, const uint8_t **out_bytes, size_t *out_len,
                                              bool *out_stopped, struct k3_error *err);
 
-/* No more text: what was held back is free. */
-void k3_stop_text_finish(struct k3_stop_text *stop, const uint8_t **out_bytes, size_t *out_len);
+/* No more text: what was held back is free, up to a stop string that only waited for a longer one.
+ */
+void k3_stop_text_finish(struct k3_stop_text *stop, const uint8_t **out_bytes, size_t *out_len,
+                         bool *out_stopped);
 
 #endif

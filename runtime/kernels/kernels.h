@@ -45,7 +45,8 @@ struct k3_kernels {
     const char *name; /* "scalar", "avx2", ... */
 
     /* y[t][16*i + r] = row r of tile i . x[t], for t < tokens, i < tile_count.   D128
-     *   x  [tokens] rows, x_stride floats apart, zero from the true column count to cols_padded
+     *   x  [tokens] rows, x_stride floats apart; from the true column count to cols_padded any
+     *      finite values (the tiles are zero there)
      *   y  [tokens] rows, y_stride floats apart, 16 * tile_count floats each are written */
     void (*b16)(const struct k3_tile_run *run, size_t tokens, const float *x, size_t x_stride,
                 float *y, size_t y_stride);

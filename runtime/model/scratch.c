@@ -29,7 +29,7 @@ static void *take(struct taker *t, uint64_t count, size_t size)
     }
     struct k3_scratch *s = t->scratch;
     k3_assert(s->memory_count < sizeof s->memory / sizeof s->memory[0]);
-    /* 64-byte lines, zeroed: padding must be zero from the start. */
+    /* 64-byte lines, zeroed: padding must be finite from the start. */
     void *memory = aligned_alloc(64, (size_t)k3_round_up(bytes, 64));
     if (!memory) {
         t->failed = true;

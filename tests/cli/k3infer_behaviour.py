@@ -121,6 +121,9 @@ class Output(Case):
         done = run("--ids", "5,6,7", "-n", 24, "--stop", stop)
         self.assertEqual(done.stdout.decode(), whole[:whole.index(stop)])
         self.assertIn(b"stop text", done.stderr)
+        # A stop text that only waited for a longer one to be decided is not printed either.
+        done = run("--ids", "5,6,7", "-n", 24, "--stop", whole[-3:] + "\x01", "--stop", whole[-2:])
+        self.assertEqual(done.stdout.decode(), whole[:whole.index(whole[-2:])])
 
     def test_both_end_tokens_end_the_run(self):
         """A sampler that may take anything meets an end token soon; which one it was is said."""
@@ -378,7 +381,54 @@ class Budget(Case):
         self.assertEqual(first + rest, run("--ids", "5,6,7", "-n", 60, "-q").stdout)
 
 
+def set_tensor(checkpoint, name, value):
+    """Every bf16 of a tensor becomes `value` (its bits)."""
+    for shard in checkpoint.glob("*.safetensors"):
+        with open(shard, "r+b") as file:
+            length = int.from_bytes(file.read(8), "little")
+            entry = json.loads(file.read(length)).get(name)
+            if entry:
+                begin, end = entry["data_offsets"]
+                file.seek(8 + length + begin)
+                file.write(value.to_bytes(2, "little") * ((end - begin) // 2))
+                return
+    raise KeyError(name)
+
+
+class Numbers(Case):
+    def test_layer_that_is_not_finite_is_named(self):
+        """Finite weights can still overflow: the layer is named and no token comes out."""
+        checkpoint, pack = self.folder / "checkpoint", self.folder / "pack"
+        shutil.copytree(SAMPLE / "checkpoint", checkpoint)
+        set_tensor(checkpoint, "language_model.model.layers.4.post_attention_layernorm.weight",
+                   0x7F7F)
+        packed = run(checkpoint, pack, program=K3PACK, pack=None)
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        done = self.fails(65, r"layer 4: the residual of position 0 is not finite", "--ids", "5,6",
+                          "-n", 3, pack=pack)
+        self.assertEqual(done.stdout, b"")
+
+
 class Signals(Case):
+    def test_interrupt_while_the_prompt_is_read(self):
+        process = subprocess.Popen([K3INFER, str(PACK), "--prompt-file", "-"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        process.stdin.write(b"so far")
+        process.stdin.flush()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=10), 130)
+        process.stdin.close()
+        process.stdout.close()
+        process.stderr.close()
+
+    def test_file_size_limit_is_an_error(self):
+        import resource
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        self.fails(74, "cannot write", "--ids", "5,6,7", "-n", 8, "--all-logits", "--logits",
+                   self.folder / "l.npy", preexec_fn=limit)
+
     def test_interrupt(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = subprocess.Popen(

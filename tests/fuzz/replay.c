@@ -10,7 +10,7 @@
 #include "format/base/file.h"
 #include "tests/fuzz/fuzz.h"
 
-#define REPLAY_MAX ((size_t)64 << 20)
+#define REPLAY_MAX  ((size_t)64 << 20)
 #define MUTATED_MAX 256
 
 static void run_copy(const uint8_t *bytes, size_t len, size_t flip_at)

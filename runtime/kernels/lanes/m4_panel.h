@@ -88,7 +88,7 @@ static void m4_panels(const struct k3_tile_run *run, size_t tokens, const float 
     const size_t passes = (tokens + M4_TOKENS - 1) / M4_TOKENS;
     const size_t per_pass = (tokens + passes - 1) / passes;
     const size_t blocks = (per_pass + M4_T - 1) / M4_T;
-    const size_t T = per_pass < 2 ? 2 : (per_pass + blocks - 1) / blocks;
+    const size_t T = (per_pass + blocks - 1) / blocks;
     for (size_t tile = 0; tile < run->tile_count;) {
         const int is_wide = T == 2 && run->tile_count - tile >= 2;
         for (size_t first = 0; first < tokens; first += per_pass) {

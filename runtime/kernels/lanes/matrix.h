@@ -69,6 +69,7 @@ K3_INLINE void b16_superblock(vf *S, const uint8_t *tiles, size_t tile_stride, c
     }
 }
 
+/* S = fma(P, scale, S) over one superblock of `wide` M4 tiles. */
 K3_INLINE void m4_superblock(vf *S, const uint8_t *tiles, size_t tile_stride, const float *x,
                              size_t x_stride, size_t wide, size_t T)
 {
@@ -167,24 +168,33 @@ static const struct shape b16_shapes[] = {B16_SHAPES(B16_SHAPE)};
 static const struct shape m4_shapes[] = {M4_SHAPES(M4_SHAPE)};
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* All tokens in blocks of equal size, for each group of tiles: the weights of a group are read from
- * memory once and then from the cache. */
+/* The first shape for `tokens` tokens among those that take as many tiles as `like` (any if NULL).
+ */
+static const struct shape *shape_for(const struct shape *shapes, size_t tokens,
+                                     const struct shape *like)
+{
+    while (shapes->tokens < tokens || (like && shapes->wide != like->wide)) {
+        shapes++;
+    }
+    return shapes;
+}
+
+/* All tokens in blocks of about equal size, for each group of tiles: the weights of a group are
+ * read from memory once and then from the cache. */
 static void run_shapes(const struct shape *shapes, size_t shape_count,
                        const struct k3_tile_run *run, size_t tokens, const float *x,
                        size_t x_stride, float *y, size_t y_stride)
 {
+    k3_debug_assert(run->cols_padded % K3_TILE_COLS == 0 && (uintptr_t)run->tiles % 64 == 0);
     if (tokens == 0) {
         return;
     }
     const size_t most = shapes[shape_count - 1].tokens;
     const size_t blocks = (tokens + most - 1) / most;
     const size_t per_block = (tokens + blocks - 1) / blocks;
-    const struct shape *shape = shapes;
-    while (shape->tokens < per_block) {
-        shape++;
-    }
+    const struct shape *usual = shape_for(shapes, per_block, NULL);
     for (size_t tile = 0; tile < run->tile_count;) {
-        const int is_wide = run->tile_count - tile >= shape->wide;
+        const int is_wide = run->tile_count - tile >= usual->wide;
         for (size_t first = 0; first < tokens; first += per_block) {
             const struct block b = {
                 .tiles = run->tiles + tile * run->tile_stride_bytes,
@@ -196,9 +206,10 @@ static void run_shapes(const struct shape *shapes, size_t shape_count,
                 .y = y + first * y_stride + 16 * tile,
                 .y_stride = y_stride,
             };
+            const struct shape *shape = shape_for(shapes, b.tokens, usual);
             (is_wide ? shape->run_wide : shape->run_single)(&b);
         }
-        tile += is_wide ? shape->wide : 1;
+        tile += is_wide ? usual->wide : 1;
     }
 }
 

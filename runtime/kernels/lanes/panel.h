@@ -2,6 +2,8 @@
 #ifndef K3_RUNTIME_KERNELS_LANES_PANEL_H
 #define K3_RUNTIME_KERNELS_LANES_PANEL_H
 
+#include <string.h>
+
 #include "runtime/kernels/lanes/column.h"
 
 /* A superblock whose weights are floats already: line i holds the weights of term i, one lane per

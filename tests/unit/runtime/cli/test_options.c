@@ -88,7 +88,7 @@ END_TEST
 START_TEST(everything_at_once)
 {
     struct k3_infer_options o;
-    ck_assert_ok(parse("k3infer -v pack -n 5 --prompt hi --temperature 0.7 --top-k 40 --top-p 0.9 "
+    ck_assert_ok(parse("k3infer -q pack -n 5 --prompt hi --temperature 0.7 --top-k 40 --top-p 0.9 "
                        "--min-p 0.1 --seed 18446744073709551615 --stop a --stop b",
                        &o));
     ck_assert_uint_eq(o.max_tokens, 5);
@@ -96,7 +96,7 @@ START_TEST(everything_at_once)
     ck_assert_uint_eq(o.sampling.seed, UINT64_MAX);
     ck_assert_uint_eq(o.stop_count, 2);
     ck_assert_str_eq(o.stops[1], "b");
-    ck_assert_int_eq(o.level, K3_LEVEL_VERBOSE);
+    ck_assert_int_eq(o.level, K3_LEVEL_QUIET);
     k3_infer_options_done(&o);
 }
 END_TEST
@@ -114,7 +114,7 @@ START_TEST(help_is_complete_and_narrow)
         "--temperature", "--top-k",         "--top-p",   "--min-p",      "--seed",
         "--threads",     "--prefill-chunk", "--context", "--check",      "--isa",
         "--logits",      "--all-logits",    "--ids-out", "--stats",      "--mla-eps",
-        "--quiet",       "--verbose",       "--help",    "--version",    "Exit status"};
+        "--quiet",       "--help",    "--version",    "Exit status"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         ck_assert_msg(strstr(k3_infer_help, words[i]) != NULL, "%s is not in --help", words[i]);
     }

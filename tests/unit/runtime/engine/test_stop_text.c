@@ -25,6 +25,7 @@ static const struct {
     {"a longer candidate fails, a shorter one inside holds", {"abcx", "bc"}, "abcd", "a", true},
     {"both start together: the shorter is complete first", {"abc", "ab"}, "xxabc", "xx", true},
     {"bytes beyond ASCII", {"\xc3\xa9"}, "caf\xc3\xa9s", "caf", true},
+    {"the text ends before the longer one is decided", {"abcX", "bc"}, "abc", "a", true},
     {"same string twice", {"x", "x"}, "axb", "a", true},
 };
 
@@ -50,7 +51,7 @@ START_TEST(shown_up_to_the_stop)
             strncat(shown, (const char *)bytes, len);
         }
         if (!stopped) {
-            k3_stop_text_finish(&stop, &bytes, &len);
+            k3_stop_text_finish(&stop, &bytes, &len, &stopped);
             strncat(shown, (const char *)bytes, len);
         }
         ck_assert_msg(stopped == cases[_i].stopped && strcmp(shown, cases[_i].shown) == 0,

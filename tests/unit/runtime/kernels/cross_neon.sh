@@ -26,6 +26,7 @@ for inlined in /usr/include/xxh3.h /usr/include/xxh_x86dispatch.h; do
 done
 
 cd "$root"
+grep -v '^#' tests/golden/kernels_hashes.txt >"$work/golden"
 tests=tests/unit/runtime/kernels
 for level in -O2 -O0; do
     $cc -std=c17 $level -Wall -Wextra -Wconversion -Werror -ffp-contract=off -fno-math-errno -static \
@@ -36,7 +37,7 @@ for level in -O2 -O0; do
         $tests/fixture.c $tests/hashes.c $tests/print_hashes.c -lm
     for tier in scalar neon; do
         qemu-aarch64 "$work/print_hashes" $tier >"$work/$tier"
-        diff "$root/tests/golden/kernels_hashes.txt" "$work/$tier" ||
+        diff "$work/golden" "$work/$tier" ||
             { echo "$tier differs at $level"; exit 1; }
     done
 done

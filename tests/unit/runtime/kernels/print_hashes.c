@@ -6,8 +6,8 @@
 #include "tests/unit/runtime/kernels/hashes.h"
 
 /* Prints "kernel digest" of the tier that is named, or of every tier after a line "# tier" each.
- * tests/golden/kernels_hashes.txt is what `print_hashes scalar` prints. No libraries: cross_neon.sh
- * builds it for Arm. */
+ * tests/golden/kernels_hashes.txt is what `print_hashes scalar` prints, and a comment. No
+ * libraries: cross_neon.sh builds it for Arm. */
 
 static void print(const struct k3_kernels *tier)
 {

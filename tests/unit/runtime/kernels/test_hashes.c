@@ -11,11 +11,14 @@
  * K3_UPDATE_GOLDEN=1 rewrites the file from the scalar tier. */
 
 #define GOLDEN K3_TESTS_DIR "/golden/kernels_hashes.txt"
+#define COMMENT                                                                                    \
+    "# print_hashes scalar; K3_UPDATE_GOLDEN=1 of unit.runtime.kernels.hashes rewrites it\n"
 
 static void rewrite(void)
 {
     FILE *out = fopen(GOLDEN, "w");
     ck_assert_ptr_nonnull(out);
+    fputs(COMMENT, out);
     struct kt_hash hashes[KT_HASHES_MAX];
     const size_t count = kt_hashes(k3_kernels_by_name("scalar"), hashes);
     for (size_t i = 0; i < count; i++) {
@@ -38,6 +41,8 @@ START_TEST(test_golden)
         const size_t count = kt_hashes(tiers[t], hashes);
         FILE *golden = fopen(GOLDEN, "r");
         ck_assert_msg(golden != NULL, "cannot open %s", GOLDEN);
+        char comment[sizeof COMMENT + 1];
+        ck_assert_ptr_nonnull(fgets(comment, sizeof comment, golden));
         for (size_t i = 0; i < count; i++) {
             char name[64];
             char expected[64];
