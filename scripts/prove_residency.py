@@ -9,7 +9,8 @@ packed in FOLDER (14 GB free; what is there already is used). k3infer then decod
 the pack's size as its budget, mapped and direct, in a memory control group of its own where one can
 be made (root, version 1 or 2), and everything else is read from its --stats. Holds when
   * device bytes of the decoded tokens are at most 1.02 times the ideal,
-  * compute threads met no page fault from the third token on,
+  * compute threads met at most two page faults a token from the third on (the kernel moves a page of
+    theirs now and then; weights that are faulted in would be hundreds),
   * peak memory is within the budget, and the group's limit was never hit,
   * both ways gave the same ids and logits.
 Times are printed and not judged: they depend on who else uses the machine. Exit status 0, 1, or 77
@@ -123,7 +124,7 @@ def judge(io, report, ram) -> list:
     wrong = []
     if device > 1.02 * ideal:
         wrong.append(f"{io}: {device / ideal:.4f} times the ideal bytes")
-    if faults:
+    if faults > 2 * len(tokens[2:]):
         wrong.append(f"{io}: compute threads met {faults} page faults")
     if report["peak_used_bytes"] > ram:
         wrong.append(f"{io}: used {report['peak_used_bytes']} of {ram}")

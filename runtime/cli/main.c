@@ -174,6 +174,20 @@ static enum k3_code show_plan(const struct k3_infer_options *o, const struct k3_
     return o->stats_file ? k3_run_stats_write(stats, o->stats_file, engine, NULL, err) : K3_OK;
 }
 
+/* Locking more than the group's limit would be answered by the out-of-memory killer. */
+static enum k3_pin_kind allowed_pin(const struct k3_infer_options *o,
+                                    const struct k3_memory_plan *plan, struct k3_messages *messages)
+{
+    if (o->pin == K3_PIN_HARD && plan->budget.pinned_bytes > plan->limits.cgroup_bytes / 10 * 9) {
+        k3_message_warning(messages,
+                           "--pin hard: more than 90 %% of the limit in %s would be "
+                           "locked; the kept weights are held without it",
+                           plan->limits.cgroup_source);
+        return K3_PIN_SOFT;
+    }
+    return o->pin;
+}
+
 static enum k3_code load_and_run(const struct k3_infer_options *o, struct k3_engine *engine,
                                  const struct k3_token_ids *prompt,
                                  const struct k3_memory_plan *plan, uint64_t context,
@@ -183,7 +197,7 @@ static enum k3_code load_and_run(const struct k3_infer_options *o, struct k3_eng
     const struct k3_store_options store = {
         .io = plan->io.io,
         .check = o->check,
-        .pin = o->pin,
+        .pin = allowed_pin(o, plan, messages),
         .threads = INPUT_THREADS,
     };
     enum k3_code code = k3_engine_load(engine, &plan->budget, &store, err);
@@ -211,8 +225,10 @@ static enum k3_code plan_and_run(const struct k3_infer_options *o, struct k3_eng
     if (code == K3_OK) {
         stats->plan = &plan;
         k3_memory_plan_choose_io(engine, o->io, &plan);
-        k3_message_info(messages, K3_LEVEL_VERBOSE, "weights by %s: %s%s", k3_io_name(plan.io.io),
-                        plan.io.reason, plan.io.was_cached ? " (found earlier)" : "");
+        if (o->io == K3_IO_AUTO && plan.io.io != K3_IO_MMAP) {
+            k3_message_info(messages, K3_LEVEL_NORMAL, "weights by %s: %s", k3_io_name(plan.io.io),
+                            plan.io.reason);
+        }
         if (plan.was_clipped) {
             k3_message_warning(messages,
                                "--preset %s is for a larger machine; this one's %" PRIu64

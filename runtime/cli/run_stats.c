@@ -235,5 +235,8 @@ void k3_run_stats_say(const struct k3_run_stats *stats, const struct k3_engine *
         k3_message_warning(messages, "--pin hard: the system refused to lock memory (ulimit -l); "
                                      "the kept weights were held without it");
     }
+    if (stats->peak_used_bytes > stats->plan->budget.total_bytes) {
+        k3_message_warning(messages, "memory reached %s, more than the budget of %s", peak, budget);
+    }
     warn_ratio(stats, messages);
 }

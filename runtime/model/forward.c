@@ -175,7 +175,7 @@ static enum k3_code run_layer(struct k3_model *model, struct k3_sequence *sequen
     return code;
 }
 
-/* Output mix and final norm; small tensors of the top level. */
+/* Output mix and final norm of every row. */
 static enum k3_code final_rows(struct k3_model *model, size_t tokens, struct k3_error *err)
 {
     const struct k3_trunk *trunk = &model->trunk;

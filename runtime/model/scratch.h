@@ -18,7 +18,8 @@ struct k3_expert_wave {
 
 /* Working memory of a forward pass over up to `tokens` tokens, allocated once. Every row is
  * k3_padded long; beyond its own length there are finite values that meet only the zero padding of
- * tiles (an exact no-op, docs/arithmetic.md 2): zeros, or what a wider use of the buffer left. Shapes below are without padding; T = tokens. */
+ * tiles (an exact no-op, docs/arithmetic.md 2): zeros, or what a wider use of the buffer left.
+ * Shapes below are without padding; T = tokens. */
 struct k3_scratch {
     size_t tokens; /* T */
     size_t pairs;  /* (token, expert) pairs of one wave: max(T, experts_per_token) */

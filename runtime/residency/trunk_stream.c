@@ -170,6 +170,14 @@ static bool may_enter_head(struct k3_trunk_stream *s)
     return s->has_begun && s->next / s->count == s->pass && s->needs_head;
 }
 
+/* Pages of a mapping that is not locked can be taken by the kernel for somebody else. Populating
+ * them once a pass, ahead of the reader, costs next to nothing where they are still there, and
+ * where they are not it is the input thread that waits. */
+static bool can_be_taken(const struct k3_trunk_stream *s)
+{
+    return s->backing && s->backing->kind == K3_IO_MMAP && !s->locks_pin;
+}
+
 static bool take_fetch(struct k3_trunk_stream *s, struct k3_trunk_job *out_job)
 {
     while (s->next < s->at + s->count && s->next < s->oldest + s->count) {
@@ -184,6 +192,10 @@ static bool take_fetch(struct k3_trunk_stream *s, struct k3_trunk_job *out_job)
         struct k3_stream_block *b = &s->blocks[number];
         if (b->state == K3_BLOCK_HERE || b->state == K3_BLOCK_BAD) {
             s->next++;
+            if (b->state == K3_BLOCK_HERE && b->kept == b->bytes && can_be_taken(s)) {
+                *out_job = (struct k3_trunk_job){.block = number, .is_refresh = true};
+                return true;
+            }
             continue;
         }
         const uint64_t room = b->bytes - b->kept;
@@ -195,6 +207,7 @@ static bool take_fetch(struct k3_trunk_stream *s, struct k3_trunk_job *out_job)
         s->window_used += room;
         s->next++;
         *out_job = (struct k3_trunk_job){.block = number,
+                                         .from = b->has_kept && !can_be_taken(s) ? b->kept : 0,
                                          .checks = k3_check_is_due(s->policy, b->is_checked)};
         return true;
     }
@@ -214,10 +227,9 @@ enum k3_code k3_trunk_job_run(const struct k3_trunk_stream *s, struct k3_trunk_j
         k3_backing_drop(s->backing, b->file_offset + b->kept, b->bytes - b->kept);
         return K3_OK;
     }
-    const uint64_t skip = b->has_kept ? b->kept : 0;
     enum k3_code code = K3_OK;
-    if (skip < b->bytes) {
-        code = k3_backing_fetch(s->backing, b->file_offset + skip, b->bytes - skip, err);
+    if (job->from < b->bytes) {
+        code = k3_backing_fetch(s->backing, b->file_offset + job->from, b->bytes - job->from, err);
     }
     if (code == K3_OK && job->checks) {
         const uint64_t start = k3_clock_ns();
@@ -252,7 +264,9 @@ void k3_trunk_job_finish(struct k3_trunk_stream *s, const struct k3_trunk_job *j
         s->window_used -= room;
         return;
     }
-    s->read_bytes += b->bytes - (b->has_kept ? b->kept : 0);
+    if (!job->is_refresh) {
+        s->read_bytes += b->bytes - (b->has_kept ? b->kept : 0);
+    }
     if (code != K3_OK) {
         b->state = K3_BLOCK_BAD;
         if (s->error.code == K3_OK) {
@@ -265,6 +279,8 @@ void k3_trunk_job_finish(struct k3_trunk_stream *s, const struct k3_trunk_job *j
         s->checked_bytes += b->bytes;
         s->check_ns += job->check_ns;
     }
-    b->state = K3_BLOCK_HERE;
-    settle_pin(s, b);
+    if (!job->is_refresh) {
+        b->state = K3_BLOCK_HERE;
+        settle_pin(s, b);
+    }
 }

@@ -69,8 +69,8 @@ void k3_trunk_stream_release(struct k3_trunk_stream *stream, uint64_t offset, ui
 
 /* What an input thread does: take a job (false: nothing to do now), run it unlocked, finish it. */
 struct k3_trunk_job {
-    uint32_t block;
-    bool is_drop, checks;
+    uint32_t block, from; /* from: what comes before it in the block is there already */
+    bool is_drop, is_refresh, checks;
     uint64_t check_ns;
 };
 bool k3_trunk_job_take(struct k3_trunk_stream *stream, struct k3_trunk_job *out_job);

@@ -32,6 +32,7 @@ os.environ["XDG_CACHE_HOME"] = CACHE.name
 REFERENCE = ROOT / "tests" / "reference" / "run_reference.py"
 PROMPT = [5, 17, 250, 3, 99, 42, 7, 121]
 STEPS = 32
+BUDGET_STEPS = 10  # of 48 budgets and ways
 # An end-to-end test cannot see it: a common factor on the routing weights cancels in the norm that
 # follows. tests/unit/runtime/model/test_router.c does.
 INVISIBLE = {"no-renormalise"}
@@ -155,7 +156,7 @@ def evict(pack) -> None:
 def floor_of(infer, options) -> int:
     report = infer.folder / "plan.json"
     subprocess.run([infer.program, infer.pack, "--plan", "--ids", ids_text(PROMPT), "-n",
-                    str(STEPS), *options, "--stats", str(report)], check=True,
+                    str(BUDGET_STEPS), *options, "--stats", str(report)], check=True,
                    stdout=subprocess.DEVNULL)
     return json.loads(report.read_text())["plan"]["floor_bytes"]
 
@@ -166,7 +167,7 @@ def command_budgets(args) -> int:
     failed = count = over = 0
     with tempfile.TemporaryDirectory() as folder:
         infer = Infer(args.k3infer, args.pack, folder)
-        base, base_ids = infer.run("base")
+        base, base_ids = infer.run("base", steps=BUDGET_STEPS)
         stats = infer.folder / "stats.json"
         for threads in ("1", "2", "3"):
             common = ["--threads", threads, "--all-logits"]
@@ -182,7 +183,8 @@ def command_budgets(args) -> int:
                 logits, ids = infer.run(
                     "budget", "--ram", str(ram), "--io", io, "--threads", threads,
                     "--prefill-chunk", "3", "--stats", str(stats),
-                    *(["--check", "always"] if warm else []), *(["--pin", "hard"] if warm else []))
+                    *(["--check", "always"] if warm else []), *(["--pin", "hard"] if warm else []),
+                    steps=BUDGET_STEPS)
                 same = logits.tobytes() == base.tobytes() and ids == base_ids
                 report = json.loads(stats.read_text())
                 kept = report["peak_used_bytes"] <= ram

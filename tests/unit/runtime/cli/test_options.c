@@ -34,9 +34,12 @@ START_TEST(defaults)
     ck_assert_uint_eq(o.max_tokens, 128);
     ck_assert_double_eq(o.sampling.temperature, 0);
     ck_assert_double_eq(o.sampling.top_p, 1);
-    ck_assert_uint_eq(o.chunk, 32);
+    ck_assert_uint_eq(o.chunk, 0); /* planned */
+    ck_assert_int_eq(o.ram.kind, K3_RAM_AUTO);
+    ck_assert_int_eq(o.io, K3_IO_AUTO);
+    ck_assert_int_eq(o.pin, K3_PIN_SOFT);
     ck_assert_double_eq(o.mla_eps, 1e-6);
-    ck_assert_int_eq(o.check, K3_CHECK_ALWAYS);
+    ck_assert_int_eq(o.check, K3_CHECK_FIRST);
     k3_infer_options_done(&o);
 }
 END_TEST
@@ -69,6 +72,13 @@ static const char *const refused[] = {
     "k3infer pack --ids 1 --prefill-chunk 0",
     "k3infer pack --ids 1 --context 0",
     "k3infer pack --ids 1 --check sometimes",
+    "k3infer pack --ids 1 --ram 0",
+    "k3infer pack --ids 1 --ram -1",
+    "k3infer pack --ids 1 --ram 8gigs",
+    "k3infer pack --ids 1 --preset phone",
+    "k3infer pack --ids 1 --io uring",
+    "k3infer pack --ids 1 --pin firm",
+    "k3infer --plan",
     "k3infer pack --ids 1 --isa mmx",
     "k3infer pack --ids 1 --stop _",
     "k3infer pack --ids 1 --all-logits",
@@ -110,11 +120,11 @@ START_TEST(help_is_complete_and_narrow)
         ck_assert_uint_le(column, 80);
     }
     static const char *const words[] = {
-        "--prompt ",     "--prompt-file",   "--ids ",    "--max-tokens", "--stop",
-        "--temperature", "--top-k",         "--top-p",   "--min-p",      "--seed",
-        "--threads",     "--prefill-chunk", "--context", "--check",      "--isa",
-        "--logits",      "--all-logits",    "--ids-out", "--stats",      "--mla-eps",
-        "--quiet",       "--help",    "--version",    "Exit status"};
+        "--prompt ", "--prompt-file", "--ids ",   "--max-tokens", "--stop",     "--temperature",
+        "--top-k",   "--top-p",       "--min-p",  "--seed",       "--threads",  "--prefill-chunk",
+        "--context", "--ram ",        "--preset", "--plan",       "--io ",      "--pin ",
+        "--check",   "--isa",         "--logits", "--all-logits", "--ids-out",  "--stats",
+        "--mla-eps", "--quiet",       "--help",   "--version",    "Exit status"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         ck_assert_msg(strstr(k3_infer_help, words[i]) != NULL, "%s is not in --help", words[i]);
     }
