@@ -284,7 +284,8 @@ static enum k3_code check_together(const struct k3_infer_options *o, int operand
     const int prompts = (o->prompt != NULL) + (o->prompt_file != NULL) + o->has_ids;
     if (operands != 1) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
-                       operands == 0 ? "no pack given" : "more than one pack given");
+                       operands == 0 ? "no pack given"
+                                     : "more than one pack given; a prompt goes after --prompt");
     }
     if (prompts > 1 || (prompts == 0 && o->action != K3_INFER_PLAN)) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
