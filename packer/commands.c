@@ -38,6 +38,7 @@ enum k3_code k3_command_fail(const struct k3_command *command, enum k3_code code
     if (problems->total > 1) {
         k3_message_error(command->messages, "%zu problems in all", problems->total);
     }
+    k3_events_failure(command->events, code, problems, err);
     if (command->options->json) {
         print_failure(code, problems, err);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/tool/args.h"
+#include "packer/team.h"
 
 /* Beyond the characters, so that they are no short options. */
 enum {
@@ -15,7 +16,12 @@ enum {
     OPT_QUICK,
     OPT_AGAINST,
     OPT_RESTART,
-    OPT_JSON
+    OPT_JSON,
+    OPT_JSON_LINES,
+    OPT_JOBS,
+    OPT_LAYERS,
+    OPT_EXPERTS,
+    OPT_SAMPLE
 };
 
 static const struct option long_options[] = {
@@ -29,6 +35,11 @@ static const struct option long_options[] = {
     {"against", required_argument, NULL, OPT_AGAINST},
     {"restart", no_argument, NULL, OPT_RESTART},
     {"json", no_argument, NULL, OPT_JSON},
+    {"json-lines", no_argument, NULL, OPT_JSON_LINES},
+    {"jobs", required_argument, NULL, OPT_JOBS},
+    {"layers", required_argument, NULL, OPT_LAYERS},
+    {"experts", required_argument, NULL, OPT_EXPERTS},
+    {"sample", required_argument, NULL, OPT_SAMPLE},
     {"quiet", no_argument, NULL, 'q'},
     {"verbose", no_argument, NULL, 'v'},
     {NULL, 0, NULL, 0},
@@ -58,6 +69,25 @@ static enum k3_code set_verb(struct k3_pack_options *o, enum k3_pack_verb verb,
     return K3_OK;
 }
 
+static enum k3_code take_jobs(struct k3_pack_options *o, struct k3_error *err)
+{
+    uint64_t jobs = 0;
+    const enum k3_code code = k3_arg_u64("--jobs", optarg, 1, K3_TEAM_THREADS_MAX, &jobs, err);
+    o->jobs = (unsigned)jobs;
+    return code;
+}
+
+static enum k3_code take_layers(struct k3_pack_options *o, struct k3_error *err)
+{
+    uint64_t first = 0, last = 0;
+    const enum k3_code code =
+        k3_arg_range("--layers", optarg, 0, K3_LAYERS_MAX - 1, &first, &last, err);
+    o->scope.has_layers = true;
+    o->scope.first_layer = (uint32_t)first;
+    o->scope.last_layer = (uint32_t)last;
+    return code;
+}
+
 static enum k3_code take_option(struct k3_pack_options *o, int option, struct k3_error *err)
 {
     switch (option) {
@@ -81,6 +111,17 @@ static enum k3_code take_option(struct k3_pack_options *o, int option, struct k3
     case OPT_JSON:
         o->json = true;
         break;
+    case OPT_JSON_LINES:
+        o->json_lines = true;
+        break;
+    case OPT_JOBS:
+        return take_jobs(o, err);
+    case OPT_LAYERS:
+        return take_layers(o, err);
+    case OPT_EXPERTS:
+        return k3_scope_parse_experts(optarg, &o->scope, err);
+    case OPT_SAMPLE:
+        return k3_scope_parse_sample(optarg, &o->scope, err);
     case 'q':
         o->level = K3_LEVEL_QUIET;
         break;
@@ -93,13 +134,22 @@ static enum k3_code take_option(struct k3_pack_options *o, int option, struct k3
     return K3_OK;
 }
 
+static bool works_in_parallel(enum k3_pack_verb verb)
+{
+    return verb == K3_VERB_PACK || verb == K3_VERB_VERIFY;
+}
+
 /* Options that belong to another verb would be ignored silently: refuse them. */
 static enum k3_code check_belongs(const struct k3_pack_options *o, struct k3_error *err)
 {
-    const char *wrong = o->restart && o->verb != K3_VERB_PACK        ? "--restart"
-                        : o->quick && o->verb != K3_VERB_VERIFY      ? "--quick"
-                        : o->checkpoint && o->verb != K3_VERB_VERIFY ? "--against"
-                                                                     : NULL;
+    const char *wrong = o->restart && o->verb != K3_VERB_PACK          ? "--restart"
+                        : o->quick && o->verb != K3_VERB_VERIFY        ? "--quick"
+                        : o->checkpoint && o->verb != K3_VERB_VERIFY   ? "--against"
+                        : o->jobs && !works_in_parallel(o->verb)       ? "--jobs"
+                        : o->json_lines && !works_in_parallel(o->verb) ? "--json-lines"
+                        : k3_scope_is_partial(&o->scope) && o->verb != K3_VERB_VERIFY
+                            ? "--layers, --experts or --sample"
+                            : NULL;
     if (wrong) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET, "%s does not go with %s", wrong,
                        verbs[o->verb].name);
@@ -107,6 +157,15 @@ static enum k3_code check_belongs(const struct k3_pack_options *o, struct k3_err
     if (o->quick && o->checkpoint) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
                        "--quick reads no weights, so it does not go with --against");
+    }
+    if (k3_scope_is_partial(&o->scope) && (o->quick || o->checkpoint)) {
+        return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
+                       "--layers, --experts and --sample do not go with %s",
+                       o->quick ? "--quick" : "--against");
+    }
+    if (o->json && o->json_lines) {
+        return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
+                       "--json and --json-lines do not go together");
     }
     return K3_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "format/base/error.h"
 #include "format/tool/message.h"
+#include "packer/verify_scope.h"
 
 enum k3_pack_verb {
     K3_VERB_PACK,
@@ -25,7 +26,9 @@ struct k3_pack_options {
     const char *folder;     /* export: where to                       */
     bool quick;             /* verify                                 */
     bool restart;           /* pack                                   */
-    bool json;
+    bool json, json_lines;
+    unsigned jobs;                /* pack, verify: threads; chosen by the machine where not given */
+    struct k3_verify_scope scope; /* verify */
     enum k3_level level;
 };
 

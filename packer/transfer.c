@@ -260,6 +260,8 @@ enum k3_code k3_transfer_run(struct k3_transfer *transfer, struct k3_error *err)
             return code;
         }
         transfer->shards_done++;
+        k3_report_shard(transfer->observer, "packed",
+                        transfer->census->provenance.shards[shard].name);
     }
     return K3_OK;
 }

@@ -235,5 +235,7 @@ void k3_verify_done(struct k3_verify *verify)
     k3_file_bundle_done(&verify->bundle);
     k3_provenance_done(&verify->provenance);
     k3_damage_done(&verify->damage);
+    free(verify->block_state);
+    free(verify->expert_state);
     *verify = (struct k3_verify){0};
 }
