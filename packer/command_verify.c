@@ -139,6 +139,21 @@ static enum k3_code print_text(const struct k3_verify *v, const struct outcome *
                : k3_fail(err, K3_ERR_IO, K3_ERROR_NO_OFFSET, "cannot write the output");
 }
 
+static void on_damage(void *user, const struct k3_damage *damage)
+{
+    k3_events_damage(user, damage);
+}
+
+/* Events for what was found so far, and from now on. */
+static void announce_damage(const struct k3_command *command, struct k3_damage_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        k3_events_damage(command->events, &list->items[i]);
+    }
+    list->on_add = on_damage;
+    list->user = command->events;
+}
+
 static enum k3_code verify(const struct k3_command *command, struct k3_verify *v,
                            struct outcome *outcome, struct k3_problems *problems,
                            struct k3_error *err)
@@ -148,6 +163,9 @@ static enum k3_code verify(const struct k3_command *command, struct k3_verify *v
     struct k3_verify_scope scope = o->scope;
     scope.sample_seed = began;
     enum k3_code code = k3_verify_structure(o->pack, command->observer, v, err);
+    if (code == K3_OK) {
+        announce_damage(command, &v->damage);
+    }
     if (code == K3_OK && !o->quick) {
         code = k3_verify_data(v, &scope, o->jobs, err);
     }
@@ -159,11 +177,6 @@ static enum k3_code verify(const struct k3_command *command, struct k3_verify *v
     return code;
 }
 
-static void on_damage(void *user, const struct k3_damage *damage)
-{
-    k3_events_damage(user, damage);
-}
-
 enum k3_code k3_command_verify(const struct k3_command *command)
 {
     struct k3_verify v = {0};
@@ -171,8 +184,6 @@ enum k3_code k3_command_verify(const struct k3_command *command)
     struct k3_error err = {0};
     const struct k3_pack_options *o = command->options;
     struct outcome outcome = {.scope = &o->scope, .is_quick = o->quick};
-    v.damage.on_add = on_damage;
-    v.damage.user = command->events;
     k3_events_start(command->events, "verify", o->pack, o->checkpoint);
     enum k3_code code = verify(command, &v, &outcome, &problems, &err);
     if (code != K3_OK && v.damage.total > 0) {

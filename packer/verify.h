@@ -32,9 +32,8 @@ enum k3_unit_state { K3_UNIT_NOT_CHECKED, K3_UNIT_GOOD, K3_UNIT_BAD };
 
 /* Checks structure, sizes, index and the copies of its tables; opens everything that can be opened.
  * All damage goes to out_verify->damage, and K3_OK is returned. *out_verify is the caller's:
- * k3_verify_done; it must not be moved while a restorer borrows from it. Before the call it is
- * zero, but for damage.on_add and its user, which are kept. Errors: NO_INPUT (no file of a pack is
- * there), UNSUPPORTED (a newer format), NO_MEMORY. */
+ * k3_verify_done; it must not be moved while a restorer borrows from it.
+ * Errors: NO_INPUT (no file of a pack is there), UNSUPPORTED (a newer format), NO_MEMORY. */
 K3_MUST_CHECK enum k3_code k3_verify_structure(const char *folder,
                                                const struct k3_observer *observer,
                                                struct k3_verify *out_verify, struct k3_error *err);
