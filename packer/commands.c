@@ -63,6 +63,8 @@ enum k3_code k3_command_run(const struct k3_command *command)
         return k3_command_plan(command);
     case K3_VERB_VERIFY:
         return k3_command_verify(command);
+    case K3_VERB_REPAIR:
+        return k3_command_repair(command);
     case K3_VERB_EXPORT:
         return k3_command_export(command);
     case K3_VERB_LIST:

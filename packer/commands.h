@@ -19,6 +19,7 @@ struct k3_command {
 K3_MUST_CHECK enum k3_code k3_command_pack(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_plan(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_verify(const struct k3_command *command);
+K3_MUST_CHECK enum k3_code k3_command_repair(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_export(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_list(const struct k3_command *command);
 

@@ -10,6 +10,7 @@
 enum {
     OPT_PLAN = 256,
     OPT_VERIFY,
+    OPT_REPAIR,
     OPT_EXPORT,
     OPT_LIST,
     OPT_VERSION,
@@ -27,6 +28,7 @@ enum {
 static const struct option long_options[] = {
     {"plan", no_argument, NULL, OPT_PLAN},
     {"verify", no_argument, NULL, OPT_VERIFY},
+    {"repair", no_argument, NULL, OPT_REPAIR},
     {"export", no_argument, NULL, OPT_EXPORT},
     {"list", no_argument, NULL, OPT_LIST},
     {"help", no_argument, NULL, 'h'},
@@ -54,6 +56,7 @@ static const struct {
     [K3_VERB_PACK] = {"packing", 2, "CHECKPOINT_DIR PACK_DIR"},
     [K3_VERB_PLAN] = {"--plan", 1, "--plan CHECKPOINT_DIR"},
     [K3_VERB_VERIFY] = {"--verify", 1, "--verify PACK_DIR"},
+    [K3_VERB_REPAIR] = {"--repair", 2, "--repair PACK_DIR CHECKPOINT_DIR"},
     [K3_VERB_EXPORT] = {"--export", 2, "--export PACK_DIR DIR"},
     [K3_VERB_LIST] = {"--list", 1, "--list PACK_DIR"},
 };
@@ -95,6 +98,8 @@ static enum k3_code take_option(struct k3_pack_options *o, int option, struct k3
         return set_verb(o, K3_VERB_PLAN, err);
     case OPT_VERIFY:
         return set_verb(o, K3_VERB_VERIFY, err);
+    case OPT_REPAIR:
+        return set_verb(o, K3_VERB_REPAIR, err);
     case OPT_EXPORT:
         return set_verb(o, K3_VERB_EXPORT, err);
     case OPT_LIST:
@@ -134,20 +139,25 @@ static enum k3_code take_option(struct k3_pack_options *o, int option, struct k3
     return K3_OK;
 }
 
+static bool checks(enum k3_pack_verb verb)
+{
+    return verb == K3_VERB_VERIFY || verb == K3_VERB_REPAIR;
+}
+
 static bool works_in_parallel(enum k3_pack_verb verb)
 {
-    return verb == K3_VERB_PACK || verb == K3_VERB_VERIFY;
+    return verb == K3_VERB_PACK || checks(verb);
 }
 
 /* Options that belong to another verb would be ignored silently: refuse them. */
 static enum k3_code check_belongs(const struct k3_pack_options *o, struct k3_error *err)
 {
     const char *wrong = o->restart && o->verb != K3_VERB_PACK          ? "--restart"
-                        : o->quick && o->verb != K3_VERB_VERIFY        ? "--quick"
+                        : o->quick && !checks(o->verb)                 ? "--quick"
                         : o->checkpoint && o->verb != K3_VERB_VERIFY   ? "--against"
                         : o->jobs && !works_in_parallel(o->verb)       ? "--jobs"
                         : o->json_lines && !works_in_parallel(o->verb) ? "--json-lines"
-                        : k3_scope_is_partial(&o->scope) && o->verb != K3_VERB_VERIFY
+                        : k3_scope_is_partial(&o->scope) && !checks(o->verb)
                             ? "--layers, --experts or --sample"
                             : NULL;
     if (wrong) {
@@ -185,6 +195,9 @@ static enum k3_code take_operands(struct k3_pack_options *o, char **operands, in
     if (o->verb == K3_VERB_PACK || o->verb == K3_VERB_PLAN) {
         o->checkpoint = operands[0];
         o->pack = count > 1 ? operands[1] : NULL;
+    } else if (o->verb == K3_VERB_REPAIR) {
+        o->pack = operands[0];
+        o->checkpoint = operands[1];
     } else {
         o->pack = operands[0];
         o->folder = count > 1 ? operands[1] : NULL;

@@ -12,6 +12,7 @@ enum k3_pack_verb {
     K3_VERB_PACK,
     K3_VERB_PLAN,
     K3_VERB_VERIFY,
+    K3_VERB_REPAIR,
     K3_VERB_EXPORT,
     K3_VERB_LIST,
     K3_VERB_HELP,
@@ -21,8 +22,8 @@ enum k3_pack_verb {
 /* argv, understood. Strings are borrowed from argv. */
 struct k3_pack_options {
     enum k3_pack_verb verb;
-    const char *checkpoint; /* pack, plan; verify: --against, or NULL */
-    const char *pack;       /* pack, verify, export, list             */
+    const char *checkpoint; /* pack, plan, repair; verify: --against, or NULL */
+    const char *pack;       /* pack, verify, repair, export, list           */
     const char *folder;     /* export: where to                       */
     bool quick;             /* verify                                 */
     bool restart;           /* pack                                   */

@@ -47,6 +47,13 @@ K3_MUST_CHECK enum k3_code k3_verify_data(struct k3_verify *verify,
 
 void k3_verify_done(struct k3_verify *verify);
 
+/* The first file of this pack in which a section is good; NULL when there is none. */
+const struct k3_file_check *k3_verify_holder(const struct k3_verify *verify,
+                                             enum k3_section_kind kind);
+
+/* The carried files from any good copy, where the index has none. Errors: NO_MEMORY. */
+K3_MUST_CHECK enum k3_code k3_verify_salvage_bundle(struct k3_verify *verify, struct k3_error *err);
+
 static inline struct k3_file_check *k3_verify_file(struct k3_verify *verify, enum k3_file_kind kind)
 {
     return &verify->files[kind - 1];
