@@ -169,9 +169,13 @@ enum k3_code k3_command_pack(const struct k3_command *command)
     struct k3_pack_report report = {0};
     struct k3_error err = {0};
     const uint64_t began = k3_clock_ns();
+    const struct k3_pack_request request = {.checkpoint = o->checkpoint,
+                                            .folder = o->pack,
+                                            .manifest = o->manifest,
+                                            .restart = o->restart,
+                                            .jobs = o->jobs};
     k3_events_start(command->events, "pack", o->pack, o->checkpoint);
-    enum k3_code code = k3_pack_make(o->checkpoint, o->pack, o->restart, command->observer,
-                                     &problems, &report, &err);
+    enum k3_code code = k3_pack_make(&request, command->observer, &problems, &report, &err);
     if (code == K3_OK) {
         const double seconds = (double)(k3_clock_ns() - began) / 1e9;
         code = o->json || o->json_lines ? print_report_json(command, &report, seconds, &err)

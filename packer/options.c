@@ -20,6 +20,7 @@ enum {
     OPT_JSON,
     OPT_JSON_LINES,
     OPT_JOBS,
+    OPT_SHA256,
     OPT_LAYERS,
     OPT_EXPERTS,
     OPT_SAMPLE
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
     {"restart", no_argument, NULL, OPT_RESTART},
     {"json", no_argument, NULL, OPT_JSON},
     {"json-lines", no_argument, NULL, OPT_JSON_LINES},
+    {"sha256", required_argument, NULL, OPT_SHA256},
     {"jobs", required_argument, NULL, OPT_JOBS},
     {"layers", required_argument, NULL, OPT_LAYERS},
     {"experts", required_argument, NULL, OPT_EXPERTS},
@@ -119,6 +121,9 @@ static enum k3_code take_option(struct k3_pack_options *o, int option, struct k3
     case OPT_JSON_LINES:
         o->json_lines = true;
         break;
+    case OPT_SHA256:
+        o->manifest = optarg;
+        break;
     case OPT_JOBS:
         return take_jobs(o, err);
     case OPT_LAYERS:
@@ -155,6 +160,7 @@ static enum k3_code check_belongs(const struct k3_pack_options *o, struct k3_err
     const char *wrong = o->restart && o->verb != K3_VERB_PACK          ? "--restart"
                         : o->quick && !checks(o->verb)                 ? "--quick"
                         : o->checkpoint && o->verb != K3_VERB_VERIFY   ? "--against"
+                        : o->manifest && o->verb != K3_VERB_PACK       ? "--sha256"
                         : o->jobs && !works_in_parallel(o->verb)       ? "--jobs"
                         : o->json_lines && !works_in_parallel(o->verb) ? "--json-lines"
                         : k3_scope_is_partial(&o->scope) && !checks(o->verb)

@@ -26,6 +26,7 @@ struct k3_pack_options {
     const char *pack;       /* pack, verify, repair, export, list           */
     const char *folder;     /* export: where to                       */
     bool quick;             /* verify                                 */
+    const char *manifest;   /* pack: --sha256, or NULL                */
     bool restart;           /* pack                                   */
     bool json, json_lines;
     unsigned jobs;                /* pack, verify: threads; chosen by the machine where not given */

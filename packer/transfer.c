@@ -2,6 +2,7 @@
 #include "packer/transfer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/base/ckd.h"
 #include "packer/hole.h"
@@ -11,13 +12,18 @@
 #define PIECE_BYTES (UINT64_C(8) << 20)
 
 enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *census,
-                              struct k3_target *target, const struct k3_observer *observer,
-                              struct k3_error *err)
+                              struct k3_target *target, const struct k3_manifest *manifest,
+                              const struct k3_observer *observer, struct k3_error *err)
 {
-    *transfer = (struct k3_transfer){.census = census, .target = target, .observer = observer};
+    *transfer = (struct k3_transfer){
+        .census = census, .target = target, .manifest = manifest, .observer = observer};
     struct k3_pack_tables *tables = &census->tables;
     struct k3_provenance *provenance = &census->provenance;
     enum k3_code code = k3_source_reader_init(&transfer->reader, &census->set, observer, err);
+    if (code == K3_OK && manifest) {
+        code = k3_sha256_create(&transfer->sha256, err);
+        transfer->reader.sha256 = transfer->sha256;
+    }
     if (code == K3_OK) {
         code = k3_schedule_make(tables, provenance, &transfer->schedule, err);
     }
@@ -40,6 +46,7 @@ enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *ce
 void k3_transfer_done(struct k3_transfer *transfer)
 {
     k3_source_reader_done(&transfer->reader);
+    k3_sha256_destroy(transfer->sha256);
     k3_schedule_done(&transfer->schedule);
     k3_trunk_writer_done(&transfer->trunk);
     k3_expert_writer_done(&transfer->experts);
@@ -146,6 +153,25 @@ static enum k3_code pack_entry(struct k3_transfer *transfer, const struct k3_sha
     return k3_trunk_write(&transfer->trunk, source, &census->provenance.trunk[source].digest, err);
 }
 
+enum k3_code k3_transfer_check_sha256(const struct k3_transfer *transfer, uint32_t shard,
+                                      struct k3_error *err)
+{
+    const struct k3_shard_record *record = &transfer->census->provenance.shards[shard];
+    const struct k3_manifest_entry *e =
+        transfer->manifest ? k3_manifest_find(transfer->manifest, record->name) : NULL;
+    if (!e || (record->has_sha256 && memcmp(e->sha256, record->sha256, K3_SHA256_BYTES) == 0)) {
+        return K3_OK;
+    }
+    char found[K3_SHA256_HEX_BYTES], expected[K3_SHA256_HEX_BYTES];
+    k3_sha256_hex(record->sha256, found);
+    k3_sha256_hex(e->sha256, expected);
+    return k3_fail(
+        err, K3_ERR_DAMAGED, K3_ERROR_NO_OFFSET,
+        "'%s' has SHA-256 %s, must have %s; download it again, then run the same command "
+        "to resume",
+        record->name, found, expected);
+}
+
 static enum k3_code pass(struct k3_transfer *transfer, uint32_t shard_index, struct k3_error *err)
 {
     const struct k3_shard *shard = &transfer->census->set.shards[shard_index];
@@ -161,6 +187,12 @@ static enum k3_code pass(struct k3_transfer *transfer, uint32_t shard_index, str
                              &transfer->census->provenance.shards[shard_index].digest, err);
     }
     transfer->reader.is_sequential = false;
+    if (code == K3_OK && transfer->sha256) {
+        struct k3_shard_record *record = &transfer->census->provenance.shards[shard_index];
+        k3_sha256_value(transfer->sha256, record->sha256);
+        record->has_sha256 = true;
+        code = k3_transfer_check_sha256(transfer, shard_index, err);
+    }
     return code;
 }
 

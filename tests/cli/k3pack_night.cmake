@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # k3pack for one long night: partial checks, repair, manifests, reclaim, speed and memory.
-foreach(suite partial repair)
+foreach(suite partial repair sha256)
   add_test(NAME cli.k3pack.${suite}
     COMMAND /usr/bin/python3 "${PROJECT_SOURCE_DIR}/tests/cli/k3pack_${suite}.py")
   set_tests_properties(cli.k3pack.${suite} PROPERTIES LABELS cli TIMEOUT 600
