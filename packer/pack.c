@@ -203,7 +203,8 @@ static enum k3_code make_pack(struct run *run, struct k3_error *err)
     code = k3_identity_encode(&run->census, &run->identity, &run->identity_len, err);
     if (code == K3_OK) {
         code = k3_transfer_init(&run->transfer, &run->census, &run->target,
-                                run->request->manifest ? &run->manifest : NULL, run->observer, err);
+                                run->request->manifest ? &run->manifest : NULL, run->request->jobs,
+                                run->observer, err);
     }
     return code == K3_OK ? transfer_and_seal(run, err) : code;
 }

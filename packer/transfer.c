@@ -9,11 +9,34 @@
 #include "packer/journal_record.h"
 #include "packer/journal_shard.h"
 
-#define PIECE_BYTES (UINT64_C(8) << 20)
+#define PIECE_BYTES    (UINT64_C(8) << 20)
+#define TEAM_BYTES_MAX (UINT64_C(768) << 20)
+
+static void finish_expert(void *context, unsigned place)
+{
+    struct k3_transfer *transfer = context;
+    k3_expert_finish(&transfer->experts, &transfer->jobs[place]);
+}
+
+/* As many experts on their way as keep all threads busy and fit into the memory limit. */
+static enum k3_code make_team(struct k3_transfer *transfer, unsigned jobs, struct k3_error *err)
+{
+    const uint64_t job_bytes =
+        transfer->experts.shape.source_bytes + transfer->census->tables.layout.used_bytes + 1;
+    const unsigned places = jobs == 1 ? 1 : jobs + 2;
+    transfer->job_count = (unsigned)k3_min_u64(places, k3_max_u64(1, TEAM_BYTES_MAX / job_bytes));
+    transfer->jobs = calloc(transfer->job_count, sizeof *transfer->jobs);
+    if (!transfer->jobs) {
+        return k3_fail_no_memory(err, "team of threads");
+    }
+    return k3_team_create((unsigned)k3_min_u64(jobs, transfer->job_count), transfer->job_count,
+                          finish_expert, transfer, &transfer->team, err);
+}
 
 enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *census,
                               struct k3_target *target, const struct k3_manifest *manifest,
-                              const struct k3_observer *observer, struct k3_error *err)
+                              unsigned jobs, const struct k3_observer *observer,
+                              struct k3_error *err)
 {
     *transfer = (struct k3_transfer){
         .census = census, .target = target, .manifest = manifest, .observer = observer};
@@ -36,6 +59,9 @@ enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *ce
                                      &transfer->reader, err);
     }
     if (code == K3_OK) {
+        code = make_team(transfer, jobs, err);
+    }
+    if (code == K3_OK) {
         transfer->is_written =
             calloc((size_t)k3_expert_total(&tables->layout), sizeof *transfer->is_written);
         code = transfer->is_written ? K3_OK : k3_fail_no_memory(err, "expert list");
@@ -45,6 +71,11 @@ enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *ce
 
 void k3_transfer_done(struct k3_transfer *transfer)
 {
+    k3_team_destroy(transfer->team);
+    for (unsigned i = 0; transfer->jobs && i < transfer->job_count; i++) {
+        k3_expert_job_done(&transfer->jobs[i]);
+    }
+    free(transfer->jobs);
     k3_source_reader_done(&transfer->reader);
     k3_sha256_destroy(transfer->sha256);
     k3_schedule_done(&transfer->schedule);
@@ -113,15 +144,46 @@ static bool are_together(const struct k3_transfer *transfer, const struct k3_sha
     return true;
 }
 
+/* Takes the oldest expert back. */
+static enum k3_code collect_expert(struct k3_transfer *transfer, struct k3_error *err)
+{
+    const struct k3_expert_job *job = &transfer->jobs[k3_team_collect(transfer->team)];
+    if (job->code != K3_OK) {
+        *err = job->err;
+        return job->code;
+    }
+    k3_expert_written(&transfer->experts, job);
+    transfer->census->tables.expert_digests[job->expert] = job->digest;
+    for (unsigned part = 0; part < K3_EXPERT_PARTS; part++) {
+        transfer->census->provenance.experts[job->expert * K3_EXPERT_PARTS + part].digest =
+            job->sources[part];
+    }
+    return K3_OK;
+}
+
+static enum k3_code collect_all(struct k3_transfer *transfer, struct k3_error *err)
+{
+    enum k3_code code = K3_OK;
+    while (code == K3_OK && !k3_team_is_idle(transfer->team)) {
+        code = collect_expert(transfer, err);
+    }
+    return code;
+}
+
+/* Reads an expert and hands it to the team. */
 static enum k3_code write_expert(struct k3_transfer *transfer, uint64_t expert,
                                  struct k3_error *err)
 {
-    struct k3_digest sources[K3_EXPERT_PARTS];
-    const enum k3_code code = k3_expert_write(
-        &transfer->experts, expert, sources, &transfer->census->tables.expert_digests[expert], err);
-    for (unsigned part = 0; code == K3_OK && part < K3_EXPERT_PARTS; part++) {
-        transfer->census->provenance.experts[expert * K3_EXPERT_PARTS + part].digest =
-            sources[part];
+    enum k3_code code = K3_OK;
+    if (k3_team_is_full(transfer->team)) {
+        code = collect_expert(transfer, err);
+    }
+    if (code == K3_OK) {
+        code = k3_expert_read(&transfer->experts, expert,
+                              &transfer->jobs[k3_team_place(transfer->team)], err);
+    }
+    if (code == K3_OK) {
+        k3_team_submit(transfer->team);
     }
     return code;
 }
@@ -181,6 +243,9 @@ static enum k3_code pass(struct k3_transfer *transfer, uint32_t shard_index, str
     }
     for (size_t at = 0; code == K3_OK && at < shard->header.entry_count;) {
         code = pack_entry(transfer, shard, &at, err);
+    }
+    if (code == K3_OK) {
+        code = collect_all(transfer, err);
     }
     if (code == K3_OK) {
         code = k3_source_end(&transfer->reader,
