@@ -45,6 +45,7 @@ enum k3_code k3_source_seek(struct k3_source_reader *reader, uint32_t shard, str
         reader->shard = shard;
         reader->data_from = reader->data_known_at = 0;
         reader->behind = (struct k3_drop_behind){0};
+        reader->ahead = (struct k3_read_ahead){0};
     }
     return code;
 }
@@ -132,6 +133,9 @@ static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, 
 {
     *out_is_hole = k3_source_is_hole(reader, offset, len);
     if (!*out_is_hole) {
+        if (reader->is_sequential) {
+            k3_read_ahead(&reader->ahead, &reader->file, offset);
+        }
         const enum k3_code code = k3_file_read(&reader->file, offset, bytes, (size_t)len, err);
         if (code != K3_OK) {
             return code;

@@ -25,6 +25,7 @@ struct k3_source_reader {
     struct k3_digest_stream *whole; /* owned */
     struct k3_sha256 *sha256;       /* borrowed, may be NULL: of sequential passes too  */
     struct k3_drop_behind behind;
+    struct k3_read_ahead ahead;
 };
 
 K3_MUST_CHECK enum k3_code k3_source_reader_init(struct k3_source_reader *reader,
