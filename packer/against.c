@@ -124,8 +124,7 @@ static void compare_files(struct k3_verify *v, const struct k3_census *census)
     }
 }
 
-/* Specs and lengths: equal tables mean that every source has its number in both. */
-static bool tables_are_equal(const struct k3_pack_tables *a, const struct k3_pack_tables *b)
+bool k3_tables_are_equal(const struct k3_pack_tables *a, const struct k3_pack_tables *b)
 {
     if (!k3_model_spec_equal(&a->spec, &b->spec) || a->tensor_count != b->tensor_count) {
         return false;
@@ -142,7 +141,7 @@ static enum k3_code compare_all(struct k3_verify *v, const struct k3_census *cen
                                 struct k3_against_report *out_report, struct k3_error *err)
 {
     compare_files(v, census);
-    if (!tables_are_equal(&v->tables, &census->tables)) {
+    if (!k3_tables_are_equal(&v->tables, &census->tables)) {
         const struct k3_damage d = difference(K3_FILE_INDEX);
         k3_damage_add(&v->damage, &d, "the pack and the checkpoint are different models");
         return K3_OK;

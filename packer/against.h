@@ -18,4 +18,7 @@ K3_MUST_CHECK enum k3_code k3_verify_against(struct k3_verify *verify, const cha
                                              struct k3_against_report *out_report,
                                              struct k3_error *err);
 
+/* Specs and lengths: equal tables mean that every source has its number in both. */
+bool k3_tables_are_equal(const struct k3_pack_tables *a, const struct k3_pack_tables *b);
+
 #endif

@@ -19,6 +19,7 @@ struct k3_census {
     struct k3_file_bundle files;
     struct k3_pack_tables tables;    /* layout; digests are zero                         */
     struct k3_provenance provenance; /* names, sizes and places; digests are zero        */
+    bool has_sha256;                 /* SHA-256 of shards is made and recorded too       */
     uint32_t *owner;                 /* by tensor of the set: source number, or none     */
     /* Vision tensors, which a pack leaves out. */
     size_t skipped_tensors, skipped_shards; /* shards that hold nothing else             */

@@ -92,31 +92,43 @@ enum k3_code k3_command_plan(const struct k3_command *command)
     return code;
 }
 
-static enum k3_code print_report_json(const struct k3_pack_report *r, double seconds,
+static void put_report(struct k3_json_out *out, const char *key, const struct k3_pack_report *r,
+                       double seconds)
+{
+    k3_json_object_begin(out, key);
+    k3_json_string(out, "schema", "k3pack.pack/1");
+    k3_json_digest(out, "pack_id", &r->pack_id);
+    k3_json_bool(out, "was_packed", r->was_packed);
+    k3_json_f64(out, "seconds", seconds);
+    k3_json_object_begin(out, "files");
+    k3_json_u64(out, "k3.index", r->index_bytes);
+    k3_json_u64(out, "k3.trunk", r->trunk_bytes);
+    k3_json_u64(out, "k3.experts", r->experts_bytes);
+    k3_json_object_end(out);
+    k3_json_u64(out, "allocated_bytes", r->allocated_bytes);
+    k3_json_object_begin(out, "resumed");
+    k3_json_u64(out, "shards", r->resumed.shards_done);
+    k3_json_u64(out, "checked_bytes", r->resumed.checked_bytes);
+    k3_json_u64(out, "redone_extents", r->resumed.redone_extents);
+    k3_json_u64(out, "redone_experts", r->resumed.redone_experts);
+    k3_json_object_end(out);
+    k3_json_object_begin(out, "plan");
+    put_plan(out, &r->plan);
+    k3_json_object_end(out);
+    k3_json_object_end(out);
+}
+
+static enum k3_code print_report_json(const struct k3_command *command,
+                                      const struct k3_pack_report *r, double seconds,
                                       struct k3_error *err)
 {
     struct k3_json_out out = {.stream = stdout};
-    k3_json_object_begin(&out, NULL);
-    k3_json_string(&out, "schema", "k3pack.pack/1");
-    k3_json_digest(&out, "pack_id", &r->pack_id);
-    k3_json_bool(&out, "was_packed", r->was_packed);
-    k3_json_f64(&out, "seconds", seconds);
-    k3_json_object_begin(&out, "files");
-    k3_json_u64(&out, "k3.index", r->index_bytes);
-    k3_json_u64(&out, "k3.trunk", r->trunk_bytes);
-    k3_json_u64(&out, "k3.experts", r->experts_bytes);
-    k3_json_object_end(&out);
-    k3_json_u64(&out, "allocated_bytes", r->allocated_bytes);
-    k3_json_object_begin(&out, "resumed");
-    k3_json_u64(&out, "shards", r->resumed.shards_done);
-    k3_json_u64(&out, "checked_bytes", r->resumed.checked_bytes);
-    k3_json_u64(&out, "redone_extents", r->resumed.redone_extents);
-    k3_json_u64(&out, "redone_experts", r->resumed.redone_experts);
-    k3_json_object_end(&out);
-    k3_json_object_begin(&out, "plan");
-    put_plan(&out, &r->plan);
-    k3_json_object_end(&out);
-    k3_json_object_end(&out);
+    if (command->options->json_lines) {
+        k3_events_done_begin(command->events, &out);
+        put_report(&out, "report", r, seconds);
+        return k3_events_done_end(&out, err);
+    }
+    put_report(&out, NULL, r, seconds);
     return k3_json_out_finish(&out, err);
 }
 
@@ -157,12 +169,17 @@ enum k3_code k3_command_pack(const struct k3_command *command)
     struct k3_pack_report report = {0};
     struct k3_error err = {0};
     const uint64_t began = k3_clock_ns();
-    enum k3_code code = k3_pack_make(o->checkpoint, o->pack, o->restart, command->observer,
-                                     &problems, &report, &err);
+    const struct k3_pack_request request = {.checkpoint = o->checkpoint,
+                                            .folder = o->pack,
+                                            .manifest = o->manifest,
+                                            .restart = o->restart,
+                                            .jobs = o->jobs};
+    k3_events_start(command->events, "pack", o->pack, o->checkpoint);
+    enum k3_code code = k3_pack_make(&request, command->observer, &problems, &report, &err);
     if (code == K3_OK) {
         const double seconds = (double)(k3_clock_ns() - began) / 1e9;
-        code = o->json ? print_report_json(&report, seconds, &err)
-                       : print_report(command, &report, seconds);
+        code = o->json || o->json_lines ? print_report_json(command, &report, seconds, &err)
+                                        : print_report(command, &report, seconds);
         if (code != K3_OK && err.code == K3_OK) {
             (void)k3_fail(&err, code, K3_ERROR_NO_OFFSET, "cannot write the output");
         }

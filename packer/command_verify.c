@@ -10,38 +10,60 @@
 
 /* What was found, besides the damage. */
 struct outcome {
+    const struct k3_verify_scope *scope;
     bool is_quick, is_compared;
     struct k3_against_report against;
     double seconds;
 };
 
-static void put_damage(struct k3_json_out *out, const struct k3_damage *d)
+/* What was read of it, where that is not everything. */
+static void put_scope(struct k3_json_out *out, const struct k3_verify *v,
+                      const struct k3_verify_scope *scope)
 {
-    k3_json_object_begin(out, NULL);
-    k3_json_string(out, "kind", k3_damage_kind_name(d->kind));
-    k3_json_string(out, "file", k3_file_kind_name(d->file));
-    if (d->section) {
-        k3_json_string(out, "section", k3_section_name(d->section));
+    char text[K3_SCOPE_TEXT_BYTES];
+    k3_scope_format(scope, text);
+    k3_json_object_begin(out, "scope");
+    k3_json_string(out, "text", text);
+    if (scope->has_layers) {
+        k3_json_u64(out, "first_layer", scope->first_layer);
+        k3_json_u64(out, "last_layer", scope->last_layer);
     }
-    if (d->layer != K3_TOP_LEVEL) {
-        k3_json_u64(out, "layer", d->layer);
+    if (scope->sample_percent > 0) {
+        k3_json_f64(out, "sample_percent", scope->sample_percent);
     }
-    if (d->has_expert) {
-        k3_json_u64(out, "expert", d->expert);
+    k3_json_u64(out, "checked_units", v->chosen_units);
+    k3_json_u64(out, "all_units", v->all_units);
+    k3_json_object_end(out);
+}
+
+static void put_report(struct k3_json_out *out, const char *key, const struct k3_verify *v,
+                       const struct outcome *o)
+{
+    k3_json_object_begin(out, key);
+    k3_json_string(out, "schema", "k3pack.verify/1");
+    k3_json_bool(out, "is_good", v->damage.total == 0);
+    if (v->has_pack_id) {
+        k3_json_digest(out, "pack_id", &v->pack_id);
     }
-    if (d->tensor[0]) {
-        k3_json_string(out, "tensor", d->tensor);
+    k3_json_bool(out, "is_quick", o->is_quick);
+    k3_json_bool(out, "is_partial", o->is_quick || k3_scope_is_partial(o->scope));
+    if (k3_scope_is_partial(o->scope)) {
+        put_scope(out, v, o->scope);
     }
-    k3_json_u64(out, "offset", d->offset);
-    k3_json_u64(out, "bytes", d->bytes);
-    if (d->shard) {
-        k3_json_object_begin(out, "source");
-        k3_json_string(out, "shard", d->shard);
-        k3_json_u64(out, "offset", d->source_offset);
-        k3_json_u64(out, "bytes", d->source_bytes);
-        k3_json_object_end(out);
+    k3_json_u64(out, "checked_bytes", v->checked_bytes);
+    k3_json_u64(out, "checked_blocks", v->checked_blocks);
+    k3_json_u64(out, "checked_experts", v->checked_experts);
+    if (o->is_compared) {
+        k3_json_u64(out, "equal_tensors", o->against.tensors);
+        k3_json_u64(out, "equal_bytes", o->against.bytes);
     }
-    k3_json_string(out, "message", d->message);
+    k3_json_f64(out, "seconds", o->seconds);
+    k3_json_u64(out, "damage_count", v->damage.total);
+    k3_json_array_begin(out, "damage");
+    for (size_t i = 0; i < v->damage.count; i++) {
+        k3_damage_put_json(out, NULL, &v->damage.items[i]);
+    }
+    k3_json_array_end(out);
     k3_json_object_end(out);
 }
 
@@ -49,29 +71,17 @@ static enum k3_code print_json(const struct k3_verify *v, const struct outcome *
                                struct k3_error *err)
 {
     struct k3_json_out out = {.stream = stdout, .flat_depth = 3};
-    k3_json_object_begin(&out, NULL);
-    k3_json_string(&out, "schema", "k3pack.verify/1");
-    k3_json_bool(&out, "is_good", v->damage.total == 0);
-    if (v->has_pack_id) {
-        k3_json_digest(&out, "pack_id", &v->pack_id);
-    }
-    k3_json_bool(&out, "is_quick", o->is_quick);
-    k3_json_u64(&out, "checked_bytes", v->checked_bytes);
-    k3_json_u64(&out, "checked_blocks", v->checked_blocks);
-    k3_json_u64(&out, "checked_experts", v->checked_experts);
-    if (o->is_compared) {
-        k3_json_u64(&out, "equal_tensors", o->against.tensors);
-        k3_json_u64(&out, "equal_bytes", o->against.bytes);
-    }
-    k3_json_f64(&out, "seconds", o->seconds);
-    k3_json_u64(&out, "damage_count", v->damage.total);
-    k3_json_array_begin(&out, "damage");
-    for (size_t i = 0; i < v->damage.count; i++) {
-        put_damage(&out, &v->damage.items[i]);
-    }
-    k3_json_array_end(&out);
-    k3_json_object_end(&out);
+    put_report(&out, NULL, v, o);
     return k3_json_out_finish(&out, err);
+}
+
+static enum k3_code print_event(struct k3_events *events, const struct k3_verify *v,
+                                const struct outcome *o, struct k3_error *err)
+{
+    struct k3_json_out out;
+    k3_events_done_begin(events, &out);
+    put_report(&out, "report", v, o);
+    return k3_events_done_end(&out, err);
 }
 
 static void print_damage(const struct k3_damage *d)
@@ -108,7 +118,13 @@ static enum k3_code print_text(const struct k3_verify *v, const struct outcome *
         k3_size_format(v->checked_bytes, bytes);
         k3_size_format((uint64_t)((double)v->checked_bytes / (o->seconds > 0 ? o->seconds : 1)),
                        rate);
-        if (o->is_quick) {
+        if (k3_scope_is_partial(o->scope)) {
+            char text[K3_SCOPE_TEXT_BYTES];
+            k3_scope_format(o->scope, text);
+            printf("no damage in what was read, which is not everything: %s (%" PRIu64
+                   " of %" PRIu64 " blocks and experts, %s); pack %s\n",
+                   text, v->chosen_units, v->all_units, bytes, hex);
+        } else if (o->is_quick) {
             printf("good as far as a quick check goes (no weights were read): pack %s\n", hex);
         } else {
             printf("good: pack %s, %s read (%s/s)\n", hex, bytes, rate);
@@ -123,15 +139,35 @@ static enum k3_code print_text(const struct k3_verify *v, const struct outcome *
                : k3_fail(err, K3_ERR_IO, K3_ERROR_NO_OFFSET, "cannot write the output");
 }
 
+static void on_damage(void *user, const struct k3_damage *damage)
+{
+    k3_events_damage(user, damage);
+}
+
+/* Events for what was found so far, and from now on. */
+static void announce_damage(const struct k3_command *command, struct k3_damage_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        k3_events_damage(command->events, &list->items[i]);
+    }
+    list->on_add = on_damage;
+    list->user = command->events;
+}
+
 static enum k3_code verify(const struct k3_command *command, struct k3_verify *v,
                            struct outcome *outcome, struct k3_problems *problems,
                            struct k3_error *err)
 {
     const struct k3_pack_options *o = command->options;
     const uint64_t began = k3_clock_ns();
+    struct k3_verify_scope scope = o->scope;
+    scope.sample_seed = began;
     enum k3_code code = k3_verify_structure(o->pack, command->observer, v, err);
+    if (code == K3_OK) {
+        announce_damage(command, &v->damage);
+    }
     if (code == K3_OK && !o->quick) {
-        code = k3_verify_data(v, err);
+        code = k3_verify_data(v, &scope, o->jobs, err);
     }
     outcome->seconds = (double)(k3_clock_ns() - began) / 1e9;
     if (code == K3_OK && o->checkpoint) {
@@ -146,17 +182,20 @@ enum k3_code k3_command_verify(const struct k3_command *command)
     struct k3_verify v = {0};
     struct k3_problems problems = {0};
     struct k3_error err = {0};
-    struct outcome outcome = {.is_quick = command->options->quick};
+    const struct k3_pack_options *o = command->options;
+    struct outcome outcome = {.scope = &o->scope, .is_quick = o->quick};
+    k3_events_start(command->events, "verify", o->pack, o->checkpoint);
     enum k3_code code = verify(command, &v, &outcome, &problems, &err);
     if (code != K3_OK && v.damage.total > 0) {
         /* What was found is told in any case; the reason why no more was comes first. */
         (void)k3_command_fail(command, code, &problems, &err);
     }
     if (code == K3_OK || v.damage.total > 0) {
-        const enum k3_code printed = command->options->json ? print_json(&v, &outcome, &err)
-                                                            : print_text(&v, &outcome, &err);
-        code =
-            printed == K3_OK ? k3_damage_result(&v.damage, command->options->pack, &err) : printed;
+        const enum k3_code printed = o->json_lines
+                                         ? print_event(command->events, &v, &outcome, &err)
+                                     : o->json ? print_json(&v, &outcome, &err)
+                                               : print_text(&v, &outcome, &err);
+        code = printed == K3_OK ? k3_damage_result(&v.damage, o->pack, &err) : printed;
         if (code != K3_OK) {
             k3_message_error(command->messages, "%s", err.message);
         }

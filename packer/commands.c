@@ -34,6 +34,7 @@ enum k3_code k3_command_fail(const struct k3_command *command, enum k3_code code
         k3_message_problems(command->messages, problems);
     }
     k3_message_error(command->messages, "%s", err->message);
+    k3_events_failure(command->events, code, problems, err);
     if (command->options->json) {
         print_failure(code, problems, err);
     }
@@ -58,6 +59,8 @@ enum k3_code k3_command_run(const struct k3_command *command)
         return k3_command_plan(command);
     case K3_VERB_VERIFY:
         return k3_command_verify(command);
+    case K3_VERB_REPAIR:
+        return k3_command_repair(command);
     case K3_VERB_EXPORT:
         return k3_command_export(command);
     case K3_VERB_LIST:

@@ -4,6 +4,7 @@
 
 #include "format/base/progress.h"
 #include "format/tool/message.h"
+#include "packer/events.h"
 #include "packer/options.h"
 
 /* Runs what the options ask for: the product goes to stdout, everything else through `messages`.
@@ -12,11 +13,13 @@ struct k3_command {
     const struct k3_pack_options *options;
     struct k3_messages *messages;
     const struct k3_observer *observer;
+    struct k3_events *events;
 };
 
 K3_MUST_CHECK enum k3_code k3_command_pack(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_plan(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_verify(const struct k3_command *command);
+K3_MUST_CHECK enum k3_code k3_command_repair(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_export(const struct k3_command *command);
 K3_MUST_CHECK enum k3_code k3_command_list(const struct k3_command *command);
 

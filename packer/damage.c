@@ -44,6 +44,9 @@ void k3_damage_add(struct k3_damage_list *list, const struct k3_damage *item, co
         return;
     }
     list->items[list->count++] = copy;
+    if (list->on_add) {
+        list->on_add(list->user, &list->items[list->count - 1]);
+    }
 }
 
 void k3_damage_done(struct k3_damage_list *list)

@@ -41,6 +41,8 @@ struct k3_damage_list {
     size_t count, room;
     uint64_t total;
     bool is_short;
+    void (*on_add)(void *user, const struct k3_damage *damage); /* may be NULL */
+    void *user;
 };
 
 /* Adds a copy of `item` (shard borrowed, message made from the format). */

@@ -6,7 +6,7 @@
 
 #include "format/pack/byte_reader.h"
 
-#define JOURNAL_VERSION 1U
+#define JOURNAL_VERSION 2U
 
 /* Names, types, shapes and places of a shard's tensors: two headers that say the same have the same
  * digest. */
@@ -50,6 +50,7 @@ static void write_fixed(const struct k3_census *census, const struct k3_digest *
     k3_writer_u32(w, (uint32_t)k3_model_spec_encoded_bytes(&census->tables.spec));
     k3_writer_put(w, spec, k3_model_spec_encoded_bytes(&census->tables.spec));
     k3_writer_put(w, files->bytes, K3_DIGEST_BYTES);
+    k3_writer_u32(w, census->has_sha256);
     k3_writer_u32(w, (uint32_t)census->set.shard_count);
 }
 
@@ -158,6 +159,7 @@ static bool compare_fixed(struct k3_byte_reader *before, struct k3_byte_reader *
     const uint8_t *spec_now = k3_reader_take(now, spec_len_now);
     const uint8_t *files = k3_reader_take(before, K3_DIGEST_BYTES);
     const uint8_t *files_now = k3_reader_take(now, K3_DIGEST_BYTES);
+    const uint32_t sha256 = k3_reader_u32(before), sha256_now = k3_reader_u32(now);
     const uint32_t shards = k3_reader_u32(before), shards_now = k3_reader_u32(now);
     if (before->failed || now->failed) {
         add_change(changes, "its journal cannot be understood");
@@ -167,6 +169,10 @@ static bool compare_fixed(struct k3_byte_reader *before, struct k3_byte_reader *
         add_change(changes, "'config.json' describes another model than when packing began");
     } else if (memcmp(files, files_now, K3_DIGEST_BYTES) != 0) {
         add_change(changes, "config or tokenizer files are not those with which packing began");
+    }
+    if (sha256 != sha256_now) {
+        add_change(changes,
+                   sha256 ? "it was begun with --sha256" : "it was begun without --sha256");
     }
     if (shards != shards_now) {
         k3_problems_add(changes, K3_ERR_MALFORMED, "there were %u shards, now there are %u", shards,

@@ -5,9 +5,10 @@
 #include "format/base/problems.h"
 #include "packer/census.h"
 
-/* What a journal belongs to: format version, model spec, the small files, and of each shard name,
- * size, time of modification and a digest of its tensor table. Work is resumed only where all of it
- * is as it was; a shard that was not packed yet may have been replaced. */
+/* What a journal belongs to: format version, model spec, the small files, whether SHA-256 is made,
+ * and of each shard name, size, time of modification and a digest of its tensor table. Work is
+ * resumed only where all of it is as it was; a shard that was not packed yet may have been
+ * replaced. */
 
 /* To fresh memory, the caller's to free. Errors: NO_MEMORY. */
 K3_MUST_CHECK enum k3_code k3_identity_encode(const struct k3_census *census, uint8_t **out_bytes,

@@ -57,12 +57,17 @@ static void visit_get(void *user, struct k3_digest *digest)
     *p += K3_DIGEST_BYTES;
 }
 
+static size_t payload_bytes(const struct k3_census *census, size_t digests)
+{
+    return 4 + digests * K3_DIGEST_BYTES + (census->has_sha256 ? K3_SHA256_BYTES : 0);
+}
+
 enum k3_code k3_journal_shard_encode(const struct k3_census *census,
                                      const struct k3_schedule *schedule, uint32_t shard,
                                      uint8_t **out_bytes, size_t *out_len, struct k3_error *err)
 {
     const size_t count = visit_digests(census, schedule, shard, visit_nothing, NULL);
-    const size_t len = 4 + count * K3_DIGEST_BYTES;
+    const size_t len = payload_bytes(census, count);
     uint8_t *bytes = malloc(len);
     if (!bytes) {
         return k3_fail_no_memory(err, "journal record");
@@ -70,6 +75,9 @@ enum k3_code k3_journal_shard_encode(const struct k3_census *census,
     k3_le32_put(bytes, shard);
     uint8_t *p = bytes + 4;
     (void)visit_digests(census, schedule, shard, visit_put, &p);
+    if (census->has_sha256) {
+        memcpy(p, census->provenance.shards[shard].sha256, K3_SHA256_BYTES);
+    }
     *out_bytes = bytes;
     *out_len = len;
     return K3_OK;
@@ -79,10 +87,15 @@ bool k3_journal_shard_decode(struct k3_census *census, const struct k3_schedule 
                              uint32_t shard, const uint8_t *bytes, size_t len)
 {
     const size_t count = visit_digests(census, schedule, shard, visit_nothing, NULL);
-    if (len != 4 + count * K3_DIGEST_BYTES || k3_le32_get(bytes) != shard) {
+    if (len != payload_bytes(census, count) || k3_le32_get(bytes) != shard) {
         return false;
     }
     const uint8_t *p = bytes + 4;
     (void)visit_digests(census, schedule, shard, visit_get, &p);
+    struct k3_shard_record *record = &census->provenance.shards[shard];
+    record->has_sha256 = census->has_sha256;
+    if (census->has_sha256) {
+        memcpy(record->sha256, p, K3_SHA256_BYTES);
+    }
     return true;
 }

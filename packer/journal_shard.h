@@ -7,8 +7,8 @@
 
 /* What a record says of a shard that is done: u32 shard, its digest, the digests of its source
  * tensors in file order, and then the stored digests of everything that became complete with it:
- * blocks of trunk extents, experts. All of it stands in the census' tables and provenance; these
- * functions move it to bytes and back. Pure. */
+ * blocks of trunk extents, experts; then its SHA-256, where one is made. All of it stands in the
+ * census' tables and provenance; these functions move it to bytes and back. Pure. */
 
 /* To fresh memory, the caller's to free. Errors: NO_MEMORY. */
 K3_MUST_CHECK enum k3_code k3_journal_shard_encode(const struct k3_census *census,

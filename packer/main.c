@@ -5,6 +5,7 @@
 #include "format/tool/exit_status.h"
 #include "format/tool/progress.h"
 #include "packer/commands.h"
+#include "packer/team.h"
 
 static volatile sig_atomic_t stop_asked;
 
@@ -28,12 +29,14 @@ static void install_handlers(void)
 struct user {
     struct k3_messages messages;
     struct k3_progress_view view;
+    struct k3_events events;
 };
 
 static bool on_report(void *pointer, const struct k3_progress *progress)
 {
     struct user *user = pointer;
     k3_progress_view_draw(&user->view, progress);
+    k3_events_progress(&user->events, progress);
     return stop_asked == 0;
 }
 
@@ -41,6 +44,14 @@ static void on_note(void *pointer, const char *line)
 {
     struct user *user = pointer;
     k3_message_info(&user->messages, K3_LEVEL_NORMAL, "%s", line);
+    k3_events_note(&user->events, line);
+}
+
+static void on_shard(void *pointer, const char *what, const char *name)
+{
+    struct user *user = pointer;
+    k3_message_info(&user->messages, K3_LEVEL_VERBOSE, "%s '%s'", what, name);
+    k3_events_shard(&user->events, what, name);
 }
 
 int main(int argc, char **argv)
@@ -58,8 +69,11 @@ int main(int argc, char **argv)
     user.messages.level = options.level;
     k3_progress_view_init(&user.view, &user.messages);
     install_handlers();
-    const struct k3_observer observer = {.report = on_report, .note = on_note, .user = &user};
-    const struct k3_command command = {&options, &user.messages, &observer};
+    const struct k3_observer observer = {
+        .report = on_report, .note = on_note, .shard = on_shard, .user = &user};
+    const struct k3_command command = {&options, &user.messages, &observer, &user.events};
+    user.events.stream = options.json_lines ? stdout : NULL;
+    options.jobs = options.jobs ? options.jobs : k3_team_processors();
     code = k3_command_run(&command);
     k3_progress_view_done(&user.view);
     return k3_exit_status(code);

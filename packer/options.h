@@ -6,11 +6,13 @@
 
 #include "format/base/error.h"
 #include "format/tool/message.h"
+#include "packer/verify_scope.h"
 
 enum k3_pack_verb {
     K3_VERB_PACK,
     K3_VERB_PLAN,
     K3_VERB_VERIFY,
+    K3_VERB_REPAIR,
     K3_VERB_EXPORT,
     K3_VERB_LIST,
     K3_VERB_HELP,
@@ -20,12 +22,15 @@ enum k3_pack_verb {
 /* argv, understood. Strings are borrowed from argv. */
 struct k3_pack_options {
     enum k3_pack_verb verb;
-    const char *checkpoint; /* pack, plan; verify: --against, or NULL */
-    const char *pack;       /* pack, verify, export, list             */
+    const char *checkpoint; /* pack, plan, repair; verify: --against, or NULL */
+    const char *pack;       /* pack, verify, repair, export, list           */
     const char *folder;     /* export: where to                       */
     bool quick;             /* verify                                 */
+    const char *manifest;   /* pack: --sha256, or NULL                */
     bool restart;           /* pack                                   */
-    bool json;
+    bool json, json_lines;
+    unsigned jobs;                /* pack, verify: threads; chosen by the machine where not given */
+    struct k3_verify_scope scope; /* verify */
     enum k3_level level;
 };
 

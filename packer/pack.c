@@ -14,11 +14,12 @@
 /* One run. */
 struct run {
     struct k3_census census;
+    struct k3_manifest manifest;
     struct k3_target target;
     struct k3_transfer transfer;
     uint8_t *identity; /* owned */
     size_t identity_len;
-    bool restart;
+    const struct k3_pack_request *request;
     const struct k3_observer *observer;
     struct k3_problems *problems;
     struct k3_pack_report report;
@@ -144,7 +145,7 @@ static enum k3_code prepare(struct run *run, struct k3_error *err)
     struct k3_transfer *t = &run->transfer;
     const struct k3_pack_tables *tables = &run->census.tables;
     enum k3_code code = K3_OK;
-    if (run->restart) {
+    if (run->request->restart) {
         code = k3_file_truncate(&run->target.journal, 0, err);
     }
     if (code == K3_OK) {
@@ -201,21 +202,36 @@ static enum k3_code make_pack(struct run *run, struct k3_error *err)
     }
     code = k3_identity_encode(&run->census, &run->identity, &run->identity_len, err);
     if (code == K3_OK) {
-        code = k3_transfer_init(&run->transfer, &run->census, &run->target, run->observer, err);
+        code = k3_transfer_init(&run->transfer, &run->census, &run->target,
+                                run->request->manifest ? &run->manifest : NULL, run->request->jobs,
+                                run->observer, err);
     }
     return code == K3_OK ? transfer_and_seal(run, err) : code;
 }
 
-enum k3_code k3_pack_make(const char *checkpoint, const char *folder, bool restart,
-                          const struct k3_observer *observer, struct k3_problems *problems,
-                          struct k3_pack_report *out_report, struct k3_error *err)
+static enum k3_code read_manifest(struct run *run, struct k3_error *err)
 {
-    struct run run = {.restart = restart, .observer = observer, .problems = problems};
-    enum k3_code code = k3_census_take(checkpoint, &run.census, problems, err);
+    enum k3_code code = k3_manifest_read(run->request->manifest, &run->manifest, err);
+    if (code == K3_OK) {
+        run->census.has_sha256 = true;
+        code = k3_manifest_check(&run->manifest, &run->census, run->problems, err);
+    }
+    return code == K3_OK ? k3_problems_result(run->problems, run->request->checkpoint, err) : code;
+}
+
+enum k3_code k3_pack_make(const struct k3_pack_request *request, const struct k3_observer *observer,
+                          struct k3_problems *problems, struct k3_pack_report *out_report,
+                          struct k3_error *err)
+{
+    struct run run = {.request = request, .observer = observer, .problems = problems};
+    enum k3_code code = k3_census_take(request->checkpoint, &run.census, problems, err);
+    if (code == K3_OK && request->manifest) {
+        code = read_manifest(&run, err);
+    }
     if (code == K3_OK) {
         note_skipped(&run);
         run.report.plan = k3_plan_make(&run.census);
-        code = k3_target_open(folder, &run.target, err);
+        code = k3_target_open(request->folder, &run.target, err);
     }
     if (code == K3_OK) {
         code = run.target.has_pack ? meet_pack(&run, err) : make_pack(&run, err);
@@ -226,6 +242,7 @@ enum k3_code k3_pack_make(const char *checkpoint, const char *folder, bool resta
     k3_transfer_done(&run.transfer);
     k3_target_close(&run.target);
     k3_census_done(&run.census);
+    k3_manifest_done(&run.manifest);
     free(run.identity);
     return code;
 }

@@ -17,11 +17,18 @@ struct k3_pack_report {
     uint64_t allocated_bytes;                         /* storage that they take      */
 };
 
-/* Census, preflight, resume or begin, transfer, seal. `restart` gives up what an earlier run left.
+struct k3_pack_request {
+    const char *checkpoint, *folder;
+    const char *manifest; /* NULL: no SHA-256 is checked or recorded */
+    bool restart;
+    unsigned jobs;
+};
+
+/* Census, preflight, resume or begin, transfer, seal. restart gives up what an earlier run left.
  * What is wrong with the checkpoint, and why work cannot be resumed, becomes lines in `problems`.
  * Errors: those of the census; BUSY; CANT_CREATE (the folder holds a pack of something else);
  * INTERRUPTED (run again to resume); DAMAGED (weights that a pack never holds); IO; NO_MEMORY. */
-K3_MUST_CHECK enum k3_code k3_pack_make(const char *checkpoint, const char *folder, bool restart,
+K3_MUST_CHECK enum k3_code k3_pack_make(const struct k3_pack_request *request,
                                         const struct k3_observer *observer,
                                         struct k3_problems *problems,
                                         struct k3_pack_report *out_report, struct k3_error *err);

@@ -5,11 +5,26 @@
 #include <fcntl.h>
 
 #define DROP_STEP       (UINT64_C(32) << 20)
+#define AHEAD_BYTES     (UINT64_C(64) << 20)
+#define AHEAD_PIECE     (1 << 18)
 #define WRITE_RANGE_MIN (UINT64_C(1) << 20) /* smaller ones are left to the kernel */
 
 void k3_cache_expect_sequential(const struct k3_file *file)
 {
     (void)posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
+void k3_read_ahead(struct k3_read_ahead *ahead, const struct k3_file *file, uint64_t at)
+{
+    const uint64_t end = at + AHEAD_BYTES < file->file_bytes ? at + AHEAD_BYTES : file->file_bytes;
+    if (at < ahead->asked_to && ahead->asked_to - at > AHEAD_BYTES) {
+        ahead->asked_to = at; /* a new pass */
+    }
+    for (uint64_t from = ahead->asked_to > at ? ahead->asked_to : at; from < end;
+         from += AHEAD_PIECE) {
+        (void)posix_fadvise(file->fd, (off_t)from, AHEAD_PIECE, POSIX_FADV_WILLNEED);
+        ahead->asked_to = from + AHEAD_PIECE;
+    }
 }
 
 void k3_cache_drop(const struct k3_file *file, uint64_t offset, uint64_t bytes)

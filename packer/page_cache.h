@@ -11,6 +11,14 @@
 /* Will be read from start to end. */
 void k3_cache_expect_sequential(const struct k3_file *file);
 
+/* A reader that stands at `at` will go on to `at` + some 64 MiB: asks for what was not asked for
+ * yet, in pieces that the kernel does not cut short, so that the disk always has work. Zeroed; one
+ * per pass. */
+struct k3_read_ahead {
+    uint64_t asked_to;
+};
+void k3_read_ahead(struct k3_read_ahead *ahead, const struct k3_file *file, uint64_t at);
+
 /* These bytes are not needed again. */
 void k3_cache_drop(const struct k3_file *file, uint64_t offset, uint64_t bytes);
 

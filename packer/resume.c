@@ -111,6 +111,12 @@ static enum k3_code use_contents(struct k3_transfer *transfer, const struct cont
                        transfer->target->folder, changes->lines ? changes->lines[0] : "changed");
     }
     const size_t end = accept_records(transfer, c);
+    for (uint32_t i = 0; i < transfer->shards_done; i++) {
+        const enum k3_code code = k3_transfer_check_sha256(transfer, i, err);
+        if (code != K3_OK) {
+            return k3_error_context(err, code, "already packed (--restart gives that up)");
+        }
+    }
     return continue_at(transfer, end, later_changed || end < c->len, now, now_len, err);
 }
 

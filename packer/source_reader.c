@@ -45,6 +45,7 @@ enum k3_code k3_source_seek(struct k3_source_reader *reader, uint32_t shard, str
         reader->shard = shard;
         reader->data_from = reader->data_known_at = 0;
         reader->behind = (struct k3_drop_behind){0};
+        reader->ahead = (struct k3_read_ahead){0};
     }
     return code;
 }
@@ -57,6 +58,9 @@ enum k3_code k3_source_begin(struct k3_source_reader *reader, uint32_t shard, st
         reader->is_sequential = true;
         reader->at = 0;
         k3_digest_stream_reset(reader->whole);
+        if (reader->sha256) {
+            k3_sha256_reset(reader->sha256);
+        }
         k3_cache_expect_sequential(&reader->file);
     }
     return code;
@@ -102,11 +106,23 @@ bool k3_source_is_hole(struct k3_source_reader *reader, uint64_t offset, uint64_
     return k3_range_fits(offset, len, reader->data_from);
 }
 
+static const uint8_t zeros[16384];
+
 static void update_with_zeros(struct k3_digest_stream *stream, uint64_t len)
 {
-    static const uint8_t zeros[16384];
     for (uint64_t done = 0; done < len; done += sizeof zeros) {
         k3_digest_stream_update(stream, zeros, (size_t)k3_min_u64(sizeof zeros, len - done));
+    }
+}
+
+static void update_sha256(struct k3_source_reader *reader, const uint8_t *bytes, uint64_t len,
+                          bool is_hole)
+{
+    for (uint64_t done = 0; is_hole && done < len; done += sizeof zeros) {
+        k3_sha256_update(reader->sha256, zeros, (size_t)k3_min_u64(sizeof zeros, len - done));
+    }
+    if (!is_hole) {
+        k3_sha256_update(reader->sha256, bytes, (size_t)len);
     }
 }
 
@@ -117,6 +133,9 @@ static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, 
 {
     *out_is_hole = k3_source_is_hole(reader, offset, len);
     if (!*out_is_hole) {
+        if (reader->is_sequential) {
+            k3_read_ahead(&reader->ahead, &reader->file, offset);
+        }
         const enum k3_code code = k3_file_read(&reader->file, offset, bytes, (size_t)len, err);
         if (code != K3_OK) {
             return code;
@@ -129,6 +148,9 @@ static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, 
         } else if (streams[i]) {
             k3_digest_stream_update(streams[i], bytes, (size_t)len);
         }
+    }
+    if (reader->is_sequential && reader->sha256) {
+        update_sha256(reader, bytes, len, *out_is_hole);
     }
     if (reader->is_sequential) {
         k3_assert(offset == reader->at);

@@ -6,6 +6,7 @@
 #include "format/base/progress.h"
 #include "format/safetensors/shard_set.h"
 #include "packer/page_cache.h"
+#include "packer/sha256.h"
 
 /* Reads the shards of a checkpoint: from start to end with the digest of the whole file
  * (begin/end), or here and there (seek). Holes of sparse files are recognised and not read. */
@@ -22,7 +23,9 @@ struct k3_source_reader {
     uint64_t data_from;             /* no data in [.., data_from) from the last answer  */
     uint64_t data_known_at;         /* that answer was for this offset                  */
     struct k3_digest_stream *whole; /* owned */
+    struct k3_sha256 *sha256;       /* borrowed, may be NULL: of sequential passes too  */
     struct k3_drop_behind behind;
+    struct k3_read_ahead ahead;
 };
 
 K3_MUST_CHECK enum k3_code k3_source_reader_init(struct k3_source_reader *reader,

@@ -2,22 +2,51 @@
 #include "packer/transfer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/base/ckd.h"
 #include "packer/hole.h"
 #include "packer/journal_record.h"
 #include "packer/journal_shard.h"
 
-#define PIECE_BYTES (UINT64_C(8) << 20)
+#define PIECE_BYTES    (UINT64_C(8) << 20)
+#define TEAM_BYTES_MAX (UINT64_C(768) << 20)
+
+static void finish_expert(void *context, unsigned place)
+{
+    struct k3_transfer *transfer = context;
+    k3_expert_finish(&transfer->experts, &transfer->jobs[place]);
+}
+
+/* As many experts on their way as keep all threads busy and fit into the memory limit. */
+static enum k3_code make_team(struct k3_transfer *transfer, unsigned jobs, struct k3_error *err)
+{
+    const uint64_t job_bytes =
+        transfer->experts.shape.source_bytes + transfer->census->tables.layout.used_bytes + 1;
+    const unsigned places = jobs == 1 ? 1 : jobs + 2;
+    transfer->job_count = (unsigned)k3_min_u64(places, k3_max_u64(1, TEAM_BYTES_MAX / job_bytes));
+    transfer->jobs = calloc(transfer->job_count, sizeof *transfer->jobs);
+    if (!transfer->jobs) {
+        return k3_fail_no_memory(err, "team of threads");
+    }
+    return k3_team_create((unsigned)k3_min_u64(jobs, transfer->job_count), transfer->job_count,
+                          finish_expert, transfer, &transfer->team, err);
+}
 
 enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *census,
-                              struct k3_target *target, const struct k3_observer *observer,
+                              struct k3_target *target, const struct k3_manifest *manifest,
+                              unsigned jobs, const struct k3_observer *observer,
                               struct k3_error *err)
 {
-    *transfer = (struct k3_transfer){.census = census, .target = target, .observer = observer};
+    *transfer = (struct k3_transfer){
+        .census = census, .target = target, .manifest = manifest, .observer = observer};
     struct k3_pack_tables *tables = &census->tables;
     struct k3_provenance *provenance = &census->provenance;
     enum k3_code code = k3_source_reader_init(&transfer->reader, &census->set, observer, err);
+    if (code == K3_OK && manifest) {
+        code = k3_sha256_create(&transfer->sha256, err);
+        transfer->reader.sha256 = transfer->sha256;
+    }
     if (code == K3_OK) {
         code = k3_schedule_make(tables, provenance, &transfer->schedule, err);
     }
@@ -30,6 +59,9 @@ enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *ce
                                      &transfer->reader, err);
     }
     if (code == K3_OK) {
+        code = make_team(transfer, jobs, err);
+    }
+    if (code == K3_OK) {
         transfer->is_written =
             calloc((size_t)k3_expert_total(&tables->layout), sizeof *transfer->is_written);
         code = transfer->is_written ? K3_OK : k3_fail_no_memory(err, "expert list");
@@ -39,7 +71,13 @@ enum k3_code k3_transfer_init(struct k3_transfer *transfer, struct k3_census *ce
 
 void k3_transfer_done(struct k3_transfer *transfer)
 {
+    k3_team_destroy(transfer->team);
+    for (unsigned i = 0; transfer->jobs && i < transfer->job_count; i++) {
+        k3_expert_job_done(&transfer->jobs[i]);
+    }
+    free(transfer->jobs);
     k3_source_reader_done(&transfer->reader);
+    k3_sha256_destroy(transfer->sha256);
     k3_schedule_done(&transfer->schedule);
     k3_trunk_writer_done(&transfer->trunk);
     k3_expert_writer_done(&transfer->experts);
@@ -106,15 +144,46 @@ static bool are_together(const struct k3_transfer *transfer, const struct k3_sha
     return true;
 }
 
+/* Takes the oldest expert back. */
+static enum k3_code collect_expert(struct k3_transfer *transfer, struct k3_error *err)
+{
+    const struct k3_expert_job *job = &transfer->jobs[k3_team_collect(transfer->team)];
+    if (job->code != K3_OK) {
+        *err = job->err;
+        return job->code;
+    }
+    k3_expert_written(&transfer->experts, job);
+    transfer->census->tables.expert_digests[job->expert] = job->digest;
+    for (unsigned part = 0; part < K3_EXPERT_PARTS; part++) {
+        transfer->census->provenance.experts[job->expert * K3_EXPERT_PARTS + part].digest =
+            job->sources[part];
+    }
+    return K3_OK;
+}
+
+static enum k3_code collect_all(struct k3_transfer *transfer, struct k3_error *err)
+{
+    enum k3_code code = K3_OK;
+    while (code == K3_OK && !k3_team_is_idle(transfer->team)) {
+        code = collect_expert(transfer, err);
+    }
+    return code;
+}
+
+/* Reads an expert and hands it to the team. */
 static enum k3_code write_expert(struct k3_transfer *transfer, uint64_t expert,
                                  struct k3_error *err)
 {
-    struct k3_digest sources[K3_EXPERT_PARTS];
-    const enum k3_code code = k3_expert_write(
-        &transfer->experts, expert, sources, &transfer->census->tables.expert_digests[expert], err);
-    for (unsigned part = 0; code == K3_OK && part < K3_EXPERT_PARTS; part++) {
-        transfer->census->provenance.experts[expert * K3_EXPERT_PARTS + part].digest =
-            sources[part];
+    enum k3_code code = K3_OK;
+    if (k3_team_is_full(transfer->team)) {
+        code = collect_expert(transfer, err);
+    }
+    if (code == K3_OK) {
+        code = k3_expert_read(&transfer->experts, expert,
+                              &transfer->jobs[k3_team_place(transfer->team)], err);
+    }
+    if (code == K3_OK) {
+        k3_team_submit(transfer->team);
     }
     return code;
 }
@@ -146,6 +215,25 @@ static enum k3_code pack_entry(struct k3_transfer *transfer, const struct k3_sha
     return k3_trunk_write(&transfer->trunk, source, &census->provenance.trunk[source].digest, err);
 }
 
+enum k3_code k3_transfer_check_sha256(const struct k3_transfer *transfer, uint32_t shard,
+                                      struct k3_error *err)
+{
+    const struct k3_shard_record *record = &transfer->census->provenance.shards[shard];
+    const struct k3_manifest_entry *e =
+        transfer->manifest ? k3_manifest_find(transfer->manifest, record->name) : NULL;
+    if (!e || (record->has_sha256 && memcmp(e->sha256, record->sha256, K3_SHA256_BYTES) == 0)) {
+        return K3_OK;
+    }
+    char found[K3_SHA256_HEX_BYTES], expected[K3_SHA256_HEX_BYTES];
+    k3_sha256_hex(record->sha256, found);
+    k3_sha256_hex(e->sha256, expected);
+    return k3_fail(
+        err, K3_ERR_DAMAGED, K3_ERROR_NO_OFFSET,
+        "'%s' has SHA-256 %s, must have %s; download it again, then run the same command "
+        "to resume",
+        record->name, found, expected);
+}
+
 static enum k3_code pass(struct k3_transfer *transfer, uint32_t shard_index, struct k3_error *err)
 {
     const struct k3_shard *shard = &transfer->census->set.shards[shard_index];
@@ -157,10 +245,19 @@ static enum k3_code pass(struct k3_transfer *transfer, uint32_t shard_index, str
         code = pack_entry(transfer, shard, &at, err);
     }
     if (code == K3_OK) {
+        code = collect_all(transfer, err);
+    }
+    if (code == K3_OK) {
         code = k3_source_end(&transfer->reader,
                              &transfer->census->provenance.shards[shard_index].digest, err);
     }
     transfer->reader.is_sequential = false;
+    if (code == K3_OK && transfer->sha256) {
+        struct k3_shard_record *record = &transfer->census->provenance.shards[shard_index];
+        k3_sha256_value(transfer->sha256, record->sha256);
+        record->has_sha256 = true;
+        code = k3_transfer_check_sha256(transfer, shard_index, err);
+    }
     return code;
 }
 
@@ -260,6 +357,8 @@ enum k3_code k3_transfer_run(struct k3_transfer *transfer, struct k3_error *err)
             return code;
         }
         transfer->shards_done++;
+        k3_report_shard(transfer->observer, "packed",
+                        transfer->census->provenance.shards[shard].name);
     }
     return K3_OK;
 }

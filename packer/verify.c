@@ -39,6 +39,33 @@ static bool is_of_pack(const struct k3_file_check *f)
     return f->has_superblock && !f->is_foreign;
 }
 
+/* Provenance in an index without a superblock: only where the rest of it makes the pack's id. */
+static enum k3_code doubt_salvaged_index(struct k3_verify *v, struct k3_error *err)
+{
+    struct k3_file_check *index = &v->files[0];
+    if (index->has_superblock || !index->is_salvaged) {
+        return K3_OK;
+    }
+    struct k3_pack_tables tables = {0};
+    struct k3_file_bundle files = {0};
+    enum k3_code code = K3_ERR_DAMAGED;
+    index->set.superblock.pack_id = v->pack_id;
+    bool is_whole = v->has_pack_id;
+    for (unsigned kind = 1; kind <= K3_SECTION_CONTENT_LAST; kind++) {
+        is_whole = is_whole && index->is_good[kind];
+    }
+    if (is_whole) {
+        code = k3_index_decode(&index->set, &tables, &files, NULL);
+    }
+    if (code == K3_OK) {
+        k3_pack_tables_done(&tables);
+        k3_file_bundle_done(&files);
+    } else {
+        index->is_good[K3_SECTION_SHARDS] = false;
+    }
+    return code == K3_ERR_NO_MEMORY ? k3_fail_no_memory(err, K3_INDEX_NAME) : K3_OK;
+}
+
 static void find_foreign(struct k3_verify *v)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -76,12 +103,16 @@ static void compare_copies(struct k3_verify *v)
     }
 }
 
-/* The first file of this pack in which a section is good; NULL when there is none. */
-static const struct k3_file_check *holder_of(const struct k3_verify *v, enum k3_section_kind kind)
+const struct k3_file_check *k3_verify_holder(const struct k3_verify *v, enum k3_section_kind kind)
 {
     for (unsigned i = 0; i < 3; i++) {
         if (v->files[i].is_good[kind] && is_of_pack(&v->files[i])) {
             return &v->files[i];
+        }
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        if (v->files[i].is_good[kind] && !v->files[i].is_foreign) {
+            return &v->files[i]; /* its superblock is lost */
         }
     }
     return NULL;
@@ -99,7 +130,7 @@ static enum k3_code make_tables(struct k3_verify *v, struct k3_error *err)
 {
     struct k3_section_bytes raw[K3_SECTION_EXPERT_DIGESTS + 1] = {{0}};
     for (unsigned kind = 1; kind <= K3_SECTION_EXPERT_DIGESTS; kind++) {
-        const struct k3_file_check *holder = holder_of(v, (enum k3_section_kind)kind);
+        const struct k3_file_check *holder = k3_verify_holder(v, (enum k3_section_kind)kind);
         if (holder) {
             const struct k3_section *s = k3_section_find(&holder->set, (enum k3_section_kind)kind);
             raw[kind].bytes = k3_section_stored(&holder->set, s);
@@ -205,7 +236,10 @@ static enum k3_code examine(struct k3_verify *v, struct k3_error *err)
     choose_pack_id(v);
     find_foreign(v);
     compare_copies(v);
-    enum k3_code code = decode_index(v, err);
+    enum k3_code code = doubt_salvaged_index(v, err);
+    if (code == K3_OK) {
+        code = decode_index(v, err);
+    }
     if (code == K3_OK) {
         code = salvage_provenance(v, err);
     }
@@ -226,6 +260,22 @@ enum k3_code k3_verify_structure(const char *folder, const struct k3_observer *o
     return K3_OK;
 }
 
+enum k3_code k3_verify_salvage_bundle(struct k3_verify *verify, struct k3_error *err)
+{
+    const struct k3_file_check *holder = k3_verify_holder(verify, K3_SECTION_FILES);
+    uint8_t *raw = NULL;
+    size_t len = 0;
+    struct k3_error why = {0};
+    enum k3_code code =
+        holder ? k3_section_raw(&holder->set, K3_SECTION_FILES, &raw, &len, &why) : K3_OK;
+    if (code == K3_OK && raw) {
+        code = k3_file_bundle_decode(raw, len, &verify->bundle, &why);
+        verify->has_bundle = code == K3_OK;
+    }
+    free(raw);
+    return code == K3_ERR_NO_MEMORY ? k3_fail_no_memory(err, "carried files") : K3_OK;
+}
+
 void k3_verify_done(struct k3_verify *verify)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -235,5 +285,7 @@ void k3_verify_done(struct k3_verify *verify)
     k3_file_bundle_done(&verify->bundle);
     k3_provenance_done(&verify->provenance);
     k3_damage_done(&verify->damage);
+    free(verify->block_state);
+    free(verify->expert_state);
     *verify = (struct k3_verify){0};
 }

@@ -1,273 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "format/base/ckd.h"
+#include "packer/direct_read.h"
 #include "packer/page_cache.h"
-#include "packer/restore.h"
-#include "packer/source_range.h"
+#include "packer/team.h"
 #include "packer/trunk_writer.h"
 #include "packer/verify.h"
+#include "packer/verify_name.h"
+
+/* A block or an expert: read and digested by a team, judged in order. */
+struct unit {
+    bool is_expert;
+    uint32_t extent, block;
+    uint64_t expert;
+    uint64_t offset, bytes; /* stored range */
+    struct k3_buffer buffer;
+    enum k3_code code; /* of reading */
+    struct k3_error why;
+    struct k3_digest found;
+};
 
 /* The pass over the data. */
 struct pass {
     struct k3_verify *v;
-    struct k3_restorer restorer;
-    struct k3_buffer scratch;
-    struct k3_drop_behind behind;
+    const struct k3_verify_scope *scope;
+    bool with_trunk, with_experts;
+    struct k3_namer namer;
+    struct k3_direct direct[2]; /* trunk, experts */
+    struct k3_drop_behind behind[2];
     uint64_t total_bytes;
-    uint8_t *tensor_state; /* by stored tensor: what restoring it showed */
+    struct k3_team *team;
+    struct unit *ring; /* owned, `places` of them */
+    unsigned places;
+    /* What is handed in next. */
+    uint32_t extent, block;
+    uint64_t expert;
 };
 
-enum { STATE_UNKNOWN, STATE_GOOD, STATE_BAD };
-
-static enum k3_code advance(struct pass *pass, uint64_t bytes, const char *subject,
-                            struct k3_error *err)
+static void read_unit(void *context, unsigned place)
 {
-    pass->v->checked_bytes += bytes;
-    if (!k3_report(pass->v->observer, "verify", subject, pass->v->checked_bytes,
-                   pass->total_bytes)) {
-        return k3_fail(err, K3_ERR_INTERRUPTED, K3_ERROR_NO_OFFSET, "stopped while verifying");
+    struct pass *pass = context;
+    struct unit *u = &pass->ring[place];
+    u->code = k3_buffer_reserve(&u->buffer, u->bytes, &u->why);
+    if (u->code == K3_OK) {
+        u->code = k3_direct_read(&pass->direct[u->is_expert], u->offset, u->buffer.bytes, u->bytes,
+                                 &u->why);
     }
-    return K3_OK;
-}
-
-/* Names the shard and the range in it, where provenance is known. */
-static void add_source(const struct pass *pass, struct k3_damage *d, uint32_t source,
-                       uint64_t offset, uint64_t bytes)
-{
-    const struct k3_verify *v = pass->v;
-    k3_source_name(&v->tables, source, d->tensor);
-    if (v->has_provenance) {
-        const struct k3_source_record *record = k3_source_at(&v->tables, &v->provenance, source);
-        d->shard = v->provenance.shards[record->shard].name;
-        d->source_offset = record->offset + offset;
-        d->source_bytes = bytes;
+    if (u->code == K3_OK) {
+        u->found = k3_digest_of(u->buffer.bytes, (size_t)u->bytes);
     }
 }
 
-static enum k3_code digest_sink(void *user, const uint8_t *bytes, uint64_t len,
-                                struct k3_error *err)
-{
-    (void)err;
-    k3_digest_stream_update(user, bytes, (size_t)len);
-    return K3_OK;
-}
-
-/* Restores the source of a stored tensor and compares it with what was packed. */
-static enum k3_code look_at_tensor(struct pass *pass, uint32_t tensor, struct k3_error *err)
-{
-    struct k3_verify *v = pass->v;
-    struct k3_digest_stream *stream = NULL;
-    enum k3_code code = k3_digest_stream_create(&stream, err);
-    if (code != K3_OK) {
-        return code;
-    }
-    const uint32_t source = v->tables.tensors[tensor].source;
-    struct k3_error why;
-    code = k3_restore_trunk(&pass->restorer, source, digest_sink, stream, &why);
-    const struct k3_digest digest = k3_digest_stream_value(stream);
-    k3_digest_stream_destroy(stream);
-    if (code == K3_ERR_NO_MEMORY) {
-        return k3_fail_no_memory(err, "damaged tensor");
-    }
-    const bool is_good =
-        code == K3_OK && k3_digest_equal(&digest, &v->provenance.trunk[source].digest);
-    pass->tensor_state[tensor] = is_good ? STATE_GOOD : STATE_BAD;
-    return K3_OK;
-}
-
-/* One damaged block: every tensor in it that is not what it was, or all when nothing can tell. */
-static enum k3_code name_block_damage(struct pass *pass, const struct k3_trunk_extent *extent,
-                                      uint64_t at, uint64_t len, const char *reason,
-                                      struct k3_error *err)
-{
-    struct k3_verify *v = pass->v;
-    unsigned named = 0;
-    for (uint32_t i = 0; i < extent->tensor_count; i++) {
-        const uint32_t number = extent->tensor_first + i;
-        const struct k3_trunk_tensor *t = &v->tables.tensors[number];
-        const uint64_t first = k3_max_u64(at, t->file_offset);
-        const uint64_t end = k3_min_u64(at + len, t->file_offset + t->stored_bytes);
-        if (first >= end) {
-            continue;
-        }
-        if (v->has_provenance && pass->tensor_state[number] == STATE_UNKNOWN) {
-            const enum k3_code code = look_at_tensor(pass, number, err);
-            if (code != K3_OK) {
-                return code;
-            }
-        }
-        if (pass->tensor_state[number] == STATE_GOOD) {
-            continue;
-        }
-        struct k3_damage d = {.kind = K3_DAMAGE_TRUNK,
-                              .file = K3_FILE_TRUNK,
-                              .layer = extent->layer,
-                              .offset = first,
-                              .bytes = end - first};
-        uint64_t offset = 0, bytes = 0;
-        k3_source_range(&v->tables, t, first - t->file_offset, end - first, &offset, &bytes);
-        add_source(pass, &d, t->source, offset, bytes);
-        k3_damage_add(&v->damage, &d, "%s", reason);
-        named++;
-    }
-    if (named == 0) {
-        const struct k3_damage d = {.kind = K3_DAMAGE_PADDING,
-                                    .file = K3_FILE_TRUNK,
-                                    .layer = extent->layer,
-                                    .offset = at,
-                                    .bytes = len};
-        k3_damage_add(&v->damage, &d, "padding between tensors is not zero; all tensors are good");
-    }
-    return K3_OK;
-}
-
-static enum k3_code check_block(struct pass *pass, const struct k3_trunk_extent *extent,
-                                uint32_t block, struct k3_error *err)
-{
-    struct k3_verify *v = pass->v;
-    const struct k3_file *file = &k3_verify_file(v, K3_FILE_TRUNK)->file;
-    const uint64_t at = extent->file_offset + block * K3_TRUNK_BLOCK_BYTES;
-    const uint64_t len = k3_trunk_block_bytes(extent, block);
-    struct k3_digest found;
-    struct k3_error why = {0};
-    enum k3_code code = k3_trunk_digest_block(extent, block, file, &pass->scratch, &found, &why);
-    if (code == K3_ERR_NO_MEMORY) {
-        return k3_fail_no_memory(err, "block");
-    }
-    v->checked_blocks++;
-    k3_drop_behind(&pass->behind, file, at + len);
-    if (code != K3_OK) {
-        code = name_block_damage(pass, extent, at, len, why.message, err);
-    } else if (!k3_digest_equal(&found, &v->tables.block_digests[extent->block_first + block])) {
-        code =
-            name_block_damage(pass, extent, at, len, "stored bytes do not match their digest", err);
-    }
-    return code == K3_OK ? advance(pass, len, K3_TRUNK_NAME, err) : code;
-}
-
-static enum k3_code check_trunk(struct pass *pass, struct k3_error *err)
+/* The next block in scope to *unit; false when there is none. */
+static bool next_block(struct pass *pass, struct unit *unit)
 {
     const struct k3_pack_tables *tables = &pass->v->tables;
-    for (uint32_t e = 0; e < tables->extent_count; e++) {
-        for (uint32_t b = 0; b < k3_extent_block_count(&tables->extents[e]); b++) {
-            const enum k3_code code = check_block(pass, &tables->extents[e], b, err);
-            if (code != K3_OK) {
-                return code;
-            }
-        }
-    }
-    return K3_OK;
-}
-
-/* The stored range that part `part` of an expert shares with its neighbours: w1 and w3 lie tile by
- * tile in turn. */
-static void part_range(const struct k3_expert_layout *layout, unsigned part, uint64_t *out_offset,
-                       uint64_t *out_bytes)
-{
-    const bool is_w2 = part / 2 == 1;
-    *out_offset = is_w2 ? layout->w2_offset : 0;
-    *out_bytes = is_w2 ? layout->used_bytes - layout->w2_offset : layout->w2_offset;
-}
-
-/* Which parts of the extent in scratch are not what was packed? */
-static enum k3_code find_bad_parts(struct pass *pass, uint64_t expert,
-                                   bool out_is_bad[K3_EXPERT_PARTS], struct k3_error *err)
-{
-    const struct k3_expert_shape *shape = &pass->restorer.shape;
-    struct k3_buffer *source = &pass->restorer.source;
-    const enum k3_code code = k3_buffer_reserve(source, shape->source_bytes, err);
-    if (code != K3_OK) {
-        return code;
-    }
-    k3_expert_decode(shape, &pass->v->tables.layout, pass->scratch.bytes, source->bytes);
-    for (unsigned part = 0; part < K3_EXPERT_PARTS; part++) {
-        const struct k3_digest found =
-            k3_digest_of(source->bytes + shape->part_offset[part], (size_t)shape->part_bytes[part]);
-        const struct k3_source_record *record =
-            &pass->v->provenance.experts[expert * K3_EXPERT_PARTS + part];
-        out_is_bad[part] = !k3_digest_equal(&found, &record->digest);
-    }
-    return K3_OK;
-}
-
-/* One damaged expert: every part that is not what it was, or all when nothing can tell. */
-static enum k3_code name_expert_damage(struct pass *pass, uint64_t expert, bool is_read,
-                                       const char *reason, struct k3_error *err)
-{
-    struct k3_verify *v = pass->v;
-    const struct k3_expert_layout *layout = &v->tables.layout;
-    bool is_bad[K3_EXPERT_PARTS] = {true, true, true, true, true, true};
-    struct k3_damage base = {.kind = K3_DAMAGE_EXPERT,
-                             .file = K3_FILE_EXPERTS,
-                             .layer =
-                                 layout->first_layer + (uint32_t)(expert / layout->expert_count),
-                             .has_expert = true,
-                             .expert = (uint32_t)(expert % layout->expert_count),
-                             .offset = k3_expert_offset(layout, expert),
-                             .bytes = layout->used_bytes};
-    if (is_read && v->has_provenance) {
-        const enum k3_code code = find_bad_parts(pass, expert, is_bad, err);
-        if (code != K3_OK) {
-            return code;
-        }
-    }
-    unsigned named = 0;
-    for (unsigned part = 0; part < K3_EXPERT_PARTS; part++) {
-        if (!is_bad[part]) {
+    while (pass->with_trunk && pass->extent < tables->extent_count) {
+        const struct k3_trunk_extent *extent = &tables->extents[pass->extent];
+        if (pass->block == k3_extent_block_count(extent)) {
+            pass->extent++;
+            pass->block = 0;
             continue;
         }
-        struct k3_damage d = base;
-        part_range(layout, part, &d.offset, &d.bytes);
-        d.offset += base.offset;
-        add_source(pass, &d, k3_expert_source(&v->tables, expert, part), 0,
-                   pass->restorer.shape.part_bytes[part]);
-        k3_damage_add(&v->damage, &d, "%s", reason);
-        named++;
-    }
-    if (named == 0) {
-        base.kind = K3_DAMAGE_PADDING;
-        k3_damage_add(&v->damage, &base, "padding is not zero; all parts are good");
-    }
-    return K3_OK;
-}
-
-static enum k3_code check_expert(struct pass *pass, uint64_t expert, struct k3_error *err)
-{
-    struct k3_verify *v = pass->v;
-    const struct k3_file *file = &k3_verify_file(v, K3_FILE_EXPERTS)->file;
-    const struct k3_expert_layout *layout = &v->tables.layout;
-    const uint64_t at = k3_expert_offset(layout, expert);
-    struct k3_error why = {0};
-    enum k3_code code = k3_buffer_reserve(&pass->scratch, layout->used_bytes, err);
-    if (code != K3_OK) {
-        return code;
-    }
-    code = k3_file_read(file, at, pass->scratch.bytes, (size_t)layout->used_bytes, &why);
-    v->checked_experts++;
-    k3_drop_behind(&pass->behind, file, at + layout->used_bytes);
-    if (code != K3_OK) {
-        code = name_expert_damage(pass, expert, false, why.message, err);
-    } else {
-        const struct k3_digest found =
-            k3_digest_of(pass->scratch.bytes, (size_t)layout->used_bytes);
-        if (!k3_digest_equal(&found, &v->tables.expert_digests[expert])) {
-            code = name_expert_damage(pass, expert, true, "stored bytes do not match their digest",
-                                      err);
+        const uint32_t block = pass->block++;
+        if (k3_scope_has_block(pass->scope, extent, block)) {
+            unit->is_expert = false;
+            unit->extent = pass->extent;
+            unit->block = block;
+            unit->offset = extent->file_offset + block * K3_TRUNK_BLOCK_BYTES;
+            unit->bytes = k3_trunk_block_bytes(extent, block);
+            return true;
         }
     }
-    return code == K3_OK ? advance(pass, layout->used_bytes, K3_EXPERTS_NAME, err) : code;
+    return false;
 }
 
-static enum k3_code check_experts(struct pass *pass, struct k3_error *err)
+static bool next_expert(struct pass *pass, struct unit *unit)
 {
-    const uint64_t total = k3_expert_total(&pass->v->tables.layout);
+    const struct k3_expert_layout *layout = &pass->v->tables.layout;
+    while (pass->with_experts && pass->expert < k3_expert_total(layout)) {
+        const uint64_t expert = pass->expert++;
+        if (k3_scope_has_expert(pass->scope, layout, expert)) {
+            unit->is_expert = true;
+            unit->expert = expert;
+            unit->offset = k3_expert_offset(layout, expert);
+            unit->bytes = layout->used_bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool next_unit(struct pass *pass, struct unit *unit)
+{
+    return next_block(pass, unit) || next_expert(pass, unit);
+}
+
+/* Digest and state of a unit. */
+static const struct k3_digest *expected_digest(const struct pass *pass, const struct unit *u)
+{
+    const struct k3_pack_tables *t = &pass->v->tables;
+    return u->is_expert ? &t->expert_digests[u->expert]
+                        : &t->block_digests[t->extents[u->extent].block_first + u->block];
+}
+
+static enum k3_code name_damage(struct pass *pass, const struct unit *u, struct k3_error *err)
+{
+    const bool is_read = u->code == K3_OK;
+    const char *reason = is_read ? "stored bytes do not match their digest" : u->why.message;
+    return u->is_expert ? k3_name_expert(&pass->namer, u->expert, is_read ? u->buffer.bytes : NULL,
+                                         reason, err)
+                        : k3_name_block(&pass->namer, &pass->v->tables.extents[u->extent], u->block,
+                                        reason, err);
+}
+
+static enum k3_code judge(struct pass *pass, const struct unit *u, struct k3_error *err)
+{
+    struct k3_verify *v = pass->v;
     enum k3_code code = K3_OK;
-    for (uint64_t e = 0; code == K3_OK && e < total; e++) {
-        code = check_expert(pass, e, err);
+    if (u->code == K3_ERR_NO_MEMORY) {
+        return k3_fail_no_memory(err, "block");
+    }
+    const bool is_good = u->code == K3_OK && k3_digest_equal(&u->found, expected_digest(pass, u));
+    if (u->is_expert) {
+        v->checked_experts++;
+        v->expert_state[u->expert] = is_good ? K3_UNIT_GOOD : K3_UNIT_BAD;
+    } else {
+        v->checked_blocks++;
+        v->block_state[v->tables.extents[u->extent].block_first + u->block] =
+            is_good ? K3_UNIT_GOOD : K3_UNIT_BAD;
+    }
+    k3_drop_behind(&pass->behind[u->is_expert], pass->direct[u->is_expert].file,
+                   u->offset + u->bytes);
+    if (!is_good) {
+        code = name_damage(pass, u, err);
+    }
+    v->checked_bytes += u->bytes;
+    if (code == K3_OK &&
+        !k3_report(v->observer, "verify", u->is_expert ? K3_EXPERTS_NAME : K3_TRUNK_NAME,
+                   v->checked_bytes, pass->total_bytes)) {
+        code = k3_fail(err, K3_ERR_INTERRUPTED, K3_ERROR_NO_OFFSET, "stopped while verifying");
+    }
+    return code;
+}
+
+/* Everything in scope, read ahead by the team. */
+static enum k3_code run_pass(struct pass *pass, struct k3_error *err)
+{
+    enum k3_code code = K3_OK;
+    bool has_more = true;
+    while (code == K3_OK && (has_more || !k3_team_is_idle(pass->team))) {
+        if (has_more && !k3_team_is_full(pass->team)) {
+            has_more = next_unit(pass, &pass->ring[k3_team_place(pass->team)]);
+            if (has_more) {
+                k3_team_submit(pass->team);
+            }
+        } else {
+            code = judge(pass, &pass->ring[k3_team_collect(pass->team)], err);
+        }
     }
     return code;
 }
@@ -288,44 +179,73 @@ static bool can_check(struct k3_verify *v, const struct k3_file_check *file, boo
     return true;
 }
 
-static uint64_t bytes_to_check(const struct k3_pack_tables *tables, bool with_trunk,
-                               bool with_experts)
+static void count_units(struct pass *pass)
 {
-    uint64_t bytes = 0;
-    for (uint32_t e = 0; with_trunk && e < tables->extent_count; e++) {
-        bytes += tables->extents[e].used_bytes;
+    struct unit unit = {0};
+    struct k3_verify *v = pass->v;
+    while (next_unit(pass, &unit)) {
+        pass->total_bytes += unit.bytes;
+        v->chosen_units++;
     }
-    if (with_experts) {
-        bytes += k3_expert_total(&tables->layout) * tables->layout.used_bytes;
-    }
-    return bytes;
+    pass->extent = pass->block = 0;
+    pass->expert = 0;
+    v->all_units = (pass->with_trunk ? v->tables.block_count : 0) +
+                   (pass->with_experts ? k3_expert_total(&v->tables.layout) : 0);
 }
 
-enum k3_code k3_verify_data(struct k3_verify *verify, struct k3_error *err)
+static enum k3_code prepare(struct pass *pass, unsigned jobs, struct k3_error *err)
 {
-    const struct k3_file_check *trunk = k3_verify_file(verify, K3_FILE_TRUNK);
-    const struct k3_file_check *experts = k3_verify_file(verify, K3_FILE_EXPERTS);
-    const bool with_trunk = can_check(verify, trunk, verify->has_trunk_digests);
-    const bool with_experts = can_check(verify, experts, verify->has_expert_digests);
-    if (!with_trunk && !with_experts) {
+    struct k3_verify *v = pass->v;
+    pass->places = jobs > 1 ? 2 * jobs : 1;
+    pass->ring = calloc(pass->places, sizeof *pass->ring);
+    v->block_state = calloc((size_t)v->tables.block_count + 1, 1);
+    v->expert_state = calloc((size_t)k3_expert_total(&v->tables.layout) + 1, 1);
+    if (!pass->ring || !v->block_state || !v->expert_state) {
+        return k3_fail_no_memory(err, "list of blocks");
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        const struct k3_file_check *f = &v->files[i + 1];
+        if (f->is_there) {
+            k3_direct_open(&f->file, &pass->direct[i]);
+        }
+    }
+    count_units(pass);
+    const enum k3_code code = k3_namer_init(&pass->namer, v, err);
+    return code == K3_OK ? k3_team_create(jobs, pass->places, read_unit, pass, &pass->team, err)
+                         : code;
+}
+
+static void pass_done(struct pass *pass)
+{
+    k3_team_destroy(pass->team);
+    for (unsigned i = 0; pass->ring && i < pass->places; i++) {
+        k3_buffer_done(&pass->ring[i].buffer);
+    }
+    free(pass->ring);
+    k3_direct_close(&pass->direct[0]);
+    k3_direct_close(&pass->direct[1]);
+    k3_namer_done(&pass->namer);
+}
+
+enum k3_code k3_verify_data(struct k3_verify *verify, const struct k3_verify_scope *scope,
+                            unsigned jobs, struct k3_error *err)
+{
+    struct pass pass = {.v = verify, .scope = scope};
+    pass.direct[0].fd = pass.direct[1].fd = -1;
+    pass.with_trunk =
+        can_check(verify, k3_verify_file(verify, K3_FILE_TRUNK), verify->has_trunk_digests);
+    pass.with_experts =
+        can_check(verify, k3_verify_file(verify, K3_FILE_EXPERTS), verify->has_expert_digests);
+    if (!verify->has_tables) {
         return K3_OK;
     }
-    struct pass pass = {.v = verify};
-    pass.total_bytes = bytes_to_check(&verify->tables, with_trunk, with_experts);
-    k3_restorer_init(&pass.restorer, &verify->tables, &trunk->file, &experts->file);
-    pass.tensor_state = calloc(verify->tables.tensor_count, 1);
-    enum k3_code code = pass.tensor_state ? K3_OK : k3_fail_no_memory(err, "tensor states");
-    if (code == K3_OK && with_trunk) {
-        k3_cache_expect_sequential(&trunk->file);
-        code = check_trunk(&pass, err);
+    enum k3_code code = k3_scope_check(scope, &verify->tables, err);
+    if (code == K3_OK) {
+        code = prepare(&pass, jobs, err);
     }
-    pass.behind = (struct k3_drop_behind){0};
-    if (code == K3_OK && with_experts) {
-        k3_cache_expect_sequential(&experts->file);
-        code = check_experts(&pass, err);
+    if (code == K3_OK) {
+        code = run_pass(&pass, err);
     }
-    free(pass.tensor_state);
-    k3_buffer_done(&pass.scratch);
-    k3_restorer_done(&pass.restorer);
+    pass_done(&pass);
     return code;
 }

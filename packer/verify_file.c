@@ -108,7 +108,7 @@ static enum k3_code read_tail(struct k3_file_check *check, bool *out_is_read,
     const struct k3_digest digest = k3_digest_of(table, (size_t)table_bytes);
     if (!k3_digest_equal(&digest, &s->section_table_digest)) {
         k3_damage_add(damage, &d, "the section table does not match its digest");
-        return K3_OK;
+        check->is_salvaged = true;
     }
     *out_is_read = true;
     return K3_OK;
@@ -176,6 +176,60 @@ static void check_sections(struct k3_file_check *check, struct k3_damage_list *d
     }
 }
 
+/* What a damaged table still says rightly: a section that matches the digest in its entry is that
+ * section, whatever is wrong elsewhere. Nothing is reported: the cause was. */
+static void salvage_sections(struct k3_file_check *check)
+{
+    struct k3_section_set *set = &check->set;
+    const uint32_t count = set->superblock.section_count; /* 1..K3_SECTIONS_MAX */
+    for (uint32_t i = 0; i < count; i++) {
+        struct k3_section s;
+        if (!decode_entry(set, i, &s) || check->is_good[s.kind]) {
+            continue;
+        }
+        const struct k3_digest digest =
+            k3_digest_of(k3_section_stored(set, &s), (size_t)s.stored_bytes);
+        if (k3_digest_equal(&digest, &s.stored_digest)) {
+            set->sections[set->count++] = s;
+            check->is_good[s.kind] = true;
+        }
+    }
+}
+
+/* Without a superblock: the table is what ends the file, and its first entry says where the tail
+ * starts. */
+static enum k3_code salvage_without_superblock(struct k3_file_check *check, struct k3_error *err)
+{
+    static const uint32_t counts[] = {
+        [K3_FILE_INDEX] = 10, [K3_FILE_TRUNK] = 5, [K3_FILE_EXPERTS] = 3};
+    const uint64_t size = check->file.file_bytes;
+    const uint64_t table_bytes = (uint64_t)counts[check->kind] * K3_SECTION_ENTRY_BYTES;
+    uint8_t entry[K3_SECTION_ENTRY_BYTES];
+    struct k3_error why;
+    if (size < K3_SUPERBLOCK_BYTES + table_bytes ||
+        k3_file_read(&check->file, size - table_bytes, entry, sizeof entry, &why) != K3_OK) {
+        return K3_OK;
+    }
+    const uint64_t first = k3_le64_get(entry + 8), table_at = size - table_bytes;
+    if (first < K3_SUPERBLOCK_BYTES || first % K3_SECTION_ALIGN != 0 || first > table_at ||
+        table_at - first > K3_TAIL_MAX) {
+        return K3_OK;
+    }
+    struct k3_section_set *set = &check->set;
+    set->tail = malloc((size_t)(size - first));
+    if (!set->tail) {
+        return k3_fail_no_memory(err, k3_file_kind_name(check->kind));
+    }
+    set->tail_offset = first;
+    set->superblock = (struct k3_superblock){.section_table_offset = table_at,
+                                             .section_count = counts[check->kind]};
+    if (k3_file_read(&check->file, first, set->tail, (size_t)(size - first), &why) == K3_OK) {
+        check->is_salvaged = true;
+        salvage_sections(check);
+    }
+    return K3_OK;
+}
+
 /* Nothing is wrong so far: the strict reader must agree. */
 static enum k3_code check_strictly(struct k3_file_check *check, struct k3_damage_list *damage,
                                    struct k3_error *err)
@@ -207,7 +261,12 @@ static enum k3_code examine(const char *folder, struct k3_file_check *check,
     if (code == K3_OK && check->has_superblock) {
         code = read_tail(check, &has_tail, damage, err);
     }
-    if (code == K3_OK && has_tail) {
+    if (code == K3_OK && check->is_there && !check->has_superblock) {
+        code = salvage_without_superblock(check, err);
+    }
+    if (code == K3_OK && has_tail && check->is_salvaged) {
+        salvage_sections(check);
+    } else if (code == K3_OK && has_tail) {
         check_sections(check, damage);
         if (damage->total == before) {
             code = check_strictly(check, damage, err);

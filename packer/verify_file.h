@@ -15,7 +15,8 @@ struct k3_file_check {
     struct k3_section_set set; /* entries and tail bytes, where the section table is good  */
     bool is_good[K3_SECTION_KINDS + 1]; /* by kind: there, and equal to its digest           */
     bool is_sound;                      /* nothing at all was wrong                      */
-    bool is_foreign;                    /* carries the id of another pack: the caller sets it */
+    bool is_salvaged; /* sections were found although superblock or section table are damaged */
+    bool is_foreign;  /* carries the id of another pack: the caller sets it */
 };
 
 /* Everything wrong becomes damage. Errors are those that end the examination: UNSUPPORTED (a newer

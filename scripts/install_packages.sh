@@ -5,7 +5,7 @@
 set -eu
 
 packages="build-essential cmake ninja-build pkg-config
-libzstd-dev libxxhash-dev libjansson-dev libutf8proc-dev check
+libzstd-dev libxxhash-dev libjansson-dev libutf8proc-dev libssl-dev check
 python3 python3-numpy python3-xxhash python3-zstandard xxhash zstd ${*:-}"
 
 missing=""

@@ -17,6 +17,8 @@ struct k3_progress {
 struct k3_observer {
     bool (*report)(void *user, const struct k3_progress *progress); /* may be NULL */
     void (*note)(void *user, const char *line);                     /* may be NULL */
+    /* A shard is "packed", "released", ...; may be NULL. */
+    void (*shard)(void *user, const char *what, const char *name);
     void *user;
 };
 
@@ -28,6 +30,14 @@ static inline bool k3_report(const struct k3_observer *observer, const char *sta
     }
     const struct k3_progress progress = {stage, subject, done_bytes, total_bytes};
     return observer->report(observer->user, &progress);
+}
+
+static inline void k3_report_shard(const struct k3_observer *observer, const char *what,
+                                   const char *name)
+{
+    if (observer && observer->shard) {
+        observer->shard(observer->user, what, name);
+    }
 }
 
 static inline void k3_note(const struct k3_observer *observer, const char *line)
