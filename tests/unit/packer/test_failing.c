@@ -32,8 +32,8 @@ static enum k3_code pack_to(const char *folder)
     struct k3_problems problems = {0};
     struct k3_pack_report report;
     struct k3_error err = {0};
-    const enum k3_code code =
-        k3_pack_make(checkpoint, folder, false, NULL, &problems, &report, &err);
+    const struct k3_pack_request request = {.checkpoint = checkpoint, .folder = folder, .jobs = 2};
+    const enum k3_code code = k3_pack_make(&request, NULL, &problems, &report, &err);
     k3_problems_done(&problems);
     return code;
 }
@@ -156,11 +156,12 @@ END_TEST
 
 static enum k3_code verify(const char *folder)
 {
+    static const struct k3_verify_scope everything;
     struct k3_verify v = {0};
     struct k3_error err = {0};
     enum k3_code code = k3_verify_structure(folder, NULL, &v, &err);
     if (code == K3_OK) {
-        code = k3_verify_data(&v, &err);
+        code = k3_verify_data(&v, &everything, 2, &err);
         if (code == K3_OK) {
             code = k3_damage_result(&v.damage, folder, &err);
         }
