@@ -215,7 +215,9 @@ START_TEST(test_readers)
     path_of("good", folder);
     path_of("out", out);
     for (uint64_t nth = 1;; nth = next_nth(nth)) {
-        k3_failing_arm(kind, K3_FAILING_ONCE, nth);
+        /* A read that fails once may be tried another way, and is then compared with its digest. */
+        const bool may_retry = kind == K3_FAILING_READ || kind == K3_FAILING_OPEN;
+        k3_failing_arm(kind, may_retry ? K3_FAILING_FROM : K3_FAILING_ONCE, nth);
         const enum k3_code code = run(folder);
         const bool was_hit = k3_failing_disarm();
         k3_temp_folder_remove(out);
@@ -225,8 +227,10 @@ START_TEST(test_readers)
         }
         ck_assert_msg(kind != K3_FAILING_ALLOC || code == K3_ERR_NO_MEMORY || code == K3_OK,
                       "allocation %d: %s", (int)nth, k3_code_name(code));
-        ck_assert_msg(kind == K3_FAILING_ALLOC || code != K3_OK, "call %d went unnoticed",
-                      (int)nth);
+        /* Verify opens data files once more to read past the page cache, and can do without. */
+        const bool is_optional =
+            kind == K3_FAILING_ALLOC || (kind == K3_FAILING_OPEN && run == verify && nth > 3);
+        ck_assert_msg(is_optional || code != K3_OK, "call %d went unnoticed", (int)nth);
     }
 }
 END_TEST
