@@ -238,6 +238,11 @@ static void plan_above(const struct k3_budget_request *r, struct k3_budget *b)
         const uint64_t more = k3_min_u64(left / b->slot_bytes, total - b->slot_count);
         b->slot_count += (uint32_t)more;
         left -= more * b->slot_bytes;
+    } else if (b->slot_count < k) {
+        /* What is less than a step of the share makes the waves longer. */
+        const uint64_t more = k3_min_u64(left / b->slot_bytes, k - b->slot_count);
+        b->slot_count += (uint32_t)more;
+        left -= more * b->slot_bytes;
     }
     b->unused_bytes = left;
 }
