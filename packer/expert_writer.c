@@ -17,6 +17,7 @@ enum k3_code k3_expert_writer_init(struct k3_expert_writer *writer,
 {
     *writer = (struct k3_expert_writer){
         .tables = tables, .provenance = provenance, .file = file, .reader = reader};
+    writer->direct = (struct k3_direct){.file = file, .fd = -1};
     writer->shape = k3_expert_shape_of(&tables->spec);
     struct k3_expert_job *own = &writer->own; /* fresh buffers are zero */
     enum k3_code code = k3_buffer_reserve(&own->source, writer->shape.source_bytes, err);
@@ -39,8 +40,14 @@ void k3_expert_job_done(struct k3_expert_job *job)
     k3_buffer_done(&job->stored);
 }
 
+void k3_expert_writer_go_direct(struct k3_expert_writer *writer)
+{
+    k3_direct_open(writer->file, &writer->direct);
+}
+
 void k3_expert_writer_done(struct k3_expert_writer *writer)
 {
+    k3_direct_close(&writer->direct);
     k3_expert_job_done(&writer->own);
     *writer = (struct k3_expert_writer){0};
 }
@@ -146,8 +153,8 @@ static enum k3_code finish(const struct k3_expert_writer *w, struct k3_expert_jo
     }
     k3_expert_encode(&w->shape, layout, job->source.bytes, job->stored.bytes);
     job->digest = k3_digest_of(job->stored.bytes, (size_t)layout->used_bytes);
-    return k3_write_sparse(w->file, k3_expert_offset(layout, job->expert), job->stored.bytes,
-                           layout->used_bytes, &job->err);
+    return k3_write_sparse_direct(&w->direct, k3_expert_offset(layout, job->expert),
+                                  job->stored.bytes, layout->used_bytes, &job->err);
 }
 
 void k3_expert_finish(const struct k3_expert_writer *writer, struct k3_expert_job *job)

@@ -4,6 +4,7 @@
 
 #include "format/pack/provenance.h"
 #include "packer/buffer.h"
+#include "packer/direct_io.h"
 #include "packer/expert_codec.h"
 #include "packer/source_reader.h"
 
@@ -25,6 +26,7 @@ struct k3_expert_writer {
     const struct k3_pack_tables *tables; /* borrowed */
     const struct k3_provenance *provenance;
     const struct k3_file *file;
+    struct k3_direct direct; /* to `file`; ordinary writes until k3_expert_writer_go_direct */
     struct k3_source_reader *reader;
     struct k3_expert_shape shape;
     struct k3_expert_job own; /* of k3_expert_write */
@@ -37,6 +39,8 @@ K3_MUST_CHECK enum k3_code
 k3_expert_writer_init(struct k3_expert_writer *writer, const struct k3_pack_tables *tables,
                       const struct k3_provenance *provenance, const struct k3_file *file,
                       struct k3_source_reader *reader, struct k3_error *err);
+/* From here on experts go to the device directly; the file must be open. */
+void k3_expert_writer_go_direct(struct k3_expert_writer *writer);
 void k3_expert_writer_done(struct k3_expert_writer *writer);
 
 /* Reads the parts in the order in which they lie in the shards (seeking to each shard; in a

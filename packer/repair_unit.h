@@ -2,7 +2,7 @@
 #ifndef K3_PACKER_REPAIR_UNIT_H
 #define K3_PACKER_REPAIR_UNIT_H
 
-#include "packer/direct_read.h"
+#include "packer/direct_io.h"
 #include "packer/restore.h"
 #include "packer/verify.h"
 

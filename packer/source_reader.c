@@ -2,6 +2,7 @@
 #include "packer/source_reader.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "format/base/assert.h"
@@ -15,7 +16,8 @@
 enum k3_code k3_source_reader_init(struct k3_source_reader *reader, const struct k3_shard_set *set,
                                    const struct k3_observer *observer, struct k3_error *err)
 {
-    *reader = (struct k3_source_reader){.set = set, .observer = observer, .file = K3_FILE_CLOSED};
+    *reader = (struct k3_source_reader){
+        .set = set, .observer = observer, .file = K3_FILE_CLOSED, .direct = {.fd = -1}};
     for (size_t i = 0; i < set->shard_count; i++) {
         reader->total_bytes += set->shards[i].file_bytes;
     }
@@ -25,8 +27,10 @@ enum k3_code k3_source_reader_init(struct k3_source_reader *reader, const struct
 void k3_source_reader_done(struct k3_source_reader *reader)
 {
     if (reader->set) {
+        k3_direct_close(&reader->direct);
         k3_file_close(&reader->file);
     }
+    k3_buffer_done(&reader->window);
     if (reader->whole) {
         k3_digest_stream_destroy(reader->whole);
     }
@@ -39,6 +43,7 @@ enum k3_code k3_source_seek(struct k3_source_reader *reader, uint32_t shard, str
         return K3_OK;
     }
     k3_assert(!reader->is_sequential);
+    k3_direct_close(&reader->direct);
     k3_file_close(&reader->file);
     const enum k3_code code = k3_shard_open(&reader->set->shards[shard], &reader->file, err);
     if (code == K3_OK) {
@@ -56,6 +61,9 @@ enum k3_code k3_source_begin(struct k3_source_reader *reader, uint32_t shard, st
     const enum k3_code code = k3_source_seek(reader, shard, err);
     if (code == K3_OK) {
         reader->is_sequential = true;
+        reader->window_bytes = 0;
+        k3_direct_close(&reader->direct);
+        k3_direct_open(&reader->file, &reader->direct);
         reader->at = 0;
         k3_digest_stream_reset(reader->whole);
         if (reader->sha256) {
@@ -126,6 +134,39 @@ static void update_sha256(struct k3_source_reader *reader, const uint8_t *bytes,
     }
 }
 
+static enum k3_code read_plain(struct k3_source_reader *reader, uint64_t offset, uint8_t *bytes,
+                               uint64_t len, struct k3_error *err)
+{
+    if (reader->is_sequential) {
+        k3_read_ahead(&reader->ahead, &reader->file, offset);
+    }
+    return k3_file_read(&reader->file, offset, bytes, (size_t)len, err);
+}
+
+/* Tensors start anywhere, direct reads on pages: the file goes through a window of whole pages. */
+static enum k3_code read_windows(struct k3_source_reader *reader, uint64_t offset, uint8_t *bytes,
+                                 uint64_t len, struct k3_error *err)
+{
+    enum k3_code code = k3_buffer_reserve(&reader->window, STEP_BYTES, err);
+    while (code == K3_OK && len > 0) {
+        const uint64_t into = offset - reader->window_at;
+        if (offset >= reader->window_at && into < reader->window_bytes) {
+            const uint64_t count = k3_min_u64(len, reader->window_bytes - into);
+            memcpy(bytes, reader->window.bytes + into, (size_t)count);
+            bytes += count;
+            offset += count;
+            len -= count;
+            continue;
+        }
+        reader->window_at = offset / K3_DIRECT_ALIGN * K3_DIRECT_ALIGN;
+        reader->window_bytes = k3_min_u64(STEP_BYTES, reader->file.file_bytes - reader->window_at);
+        code = k3_direct_read(&reader->direct, reader->window_at, reader->window.bytes,
+                              reader->window_bytes, err);
+        reader->window_bytes = code == K3_OK ? reader->window_bytes : 0;
+    }
+    return code;
+}
+
 /* One step: read or recognise, digest, report. */
 static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, uint8_t *bytes,
                               uint64_t len, struct k3_digest_stream *digest, bool *out_is_hole,
@@ -133,10 +174,9 @@ static enum k3_code read_step(struct k3_source_reader *reader, uint64_t offset, 
 {
     *out_is_hole = k3_source_is_hole(reader, offset, len);
     if (!*out_is_hole) {
-        if (reader->is_sequential) {
-            k3_read_ahead(&reader->ahead, &reader->file, offset);
-        }
-        const enum k3_code code = k3_file_read(&reader->file, offset, bytes, (size_t)len, err);
+        const enum k3_code code = reader->is_sequential && reader->direct.fd >= 0
+                                      ? read_windows(reader, offset, bytes, len, err)
+                                      : read_plain(reader, offset, bytes, len, err);
         if (code != K3_OK) {
             return code;
         }

@@ -5,6 +5,8 @@
 #include "format/base/digest.h"
 #include "format/base/progress.h"
 #include "format/safetensors/shard_set.h"
+#include "packer/buffer.h"
+#include "packer/direct_io.h"
 #include "packer/page_cache.h"
 #include "packer/sha256.h"
 
@@ -26,6 +28,9 @@ struct k3_source_reader {
     struct k3_sha256 *sha256;       /* borrowed, may be NULL: of sequential passes too  */
     struct k3_drop_behind behind;
     struct k3_read_ahead ahead;
+    struct k3_direct direct; /* sequential: to `file`                            */
+    struct k3_buffer window; /* sequential: bytes of the file from window_at on  */
+    uint64_t window_at, window_bytes;
 };
 
 K3_MUST_CHECK enum k3_code k3_source_reader_init(struct k3_source_reader *reader,

@@ -27,8 +27,8 @@ static uint64_t skip_blocks(uint64_t offset, const uint8_t *bytes, uint64_t at, 
     return at;
 }
 
-enum k3_code k3_write_sparse(const struct k3_file *file, uint64_t offset, const uint8_t *bytes,
-                             uint64_t len, struct k3_error *err)
+enum k3_code k3_write_sparse_direct(const struct k3_direct *direct, uint64_t offset,
+                                    const uint8_t *bytes, uint64_t len, struct k3_error *err)
 {
     uint64_t at = skip_blocks(offset, bytes, 0, len, true);
     while (at < len) {
@@ -39,10 +39,17 @@ enum k3_code k3_write_sparse(const struct k3_file *file, uint64_t offset, const 
             at = skip_blocks(offset, bytes, data_end, len, true);
         } while (at < len && at - data_end < RUN_BYTES);
         const enum k3_code code =
-            k3_file_write(file, offset + start, bytes + start, (size_t)(data_end - start), err);
+            k3_direct_write(direct, offset + start, bytes + start, data_end - start, err);
         if (code != K3_OK) {
             return code;
         }
     }
     return K3_OK;
+}
+
+enum k3_code k3_write_sparse(const struct k3_file *file, uint64_t offset, const uint8_t *bytes,
+                             uint64_t len, struct k3_error *err)
+{
+    const struct k3_direct ordinary = {.file = file, .fd = -1};
+    return k3_write_sparse_direct(&ordinary, offset, bytes, len, err);
 }

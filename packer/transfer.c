@@ -344,6 +344,7 @@ enum k3_code k3_transfer_run(struct k3_transfer *transfer, struct k3_error *err)
     for (uint32_t i = 0; i < transfer->shards_done; i++) {
         transfer->reader.done_bytes += transfer->census->set.shards[i].file_bytes;
     }
+    k3_expert_writer_go_direct(&transfer->experts);
     while (transfer->shards_done < shard_count) {
         const uint32_t shard = transfer->shards_done;
         enum k3_code code = pass(transfer, shard, err);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "format/base/ckd.h"
-#include "packer/direct_read.h"
+#include "packer/direct_io.h"
 #include "packer/page_cache.h"
 #include "packer/team.h"
 #include "packer/trunk_writer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* O_DIRECT */
-#include "packer/direct_read.h"
+#include "packer/direct_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,11 @@ void k3_direct_open(const struct k3_file *file, struct k3_direct *out_direct)
 {
     *out_direct = (struct k3_direct){.file = file, .fd = -1};
 #ifdef O_DIRECT
+    const int access = fcntl(file->fd, F_GETFL);
     char path[64]; /* the file that is open, whatever its name is by now */
     snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
-    out_direct->fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    out_direct->fd =
+        open(path, (access < 0 ? O_RDONLY : access & O_ACCMODE) | O_CLOEXEC | O_DIRECT);
 #endif
 }
 
@@ -49,4 +51,26 @@ enum k3_code k3_direct_read(const struct k3_direct *direct, uint64_t offset, uin
     return done == len ? K3_OK
                        : k3_file_read(direct->file, offset + done, out_bytes + done,
                                       (size_t)(len - done), err);
+}
+
+enum k3_code k3_direct_write(const struct k3_direct *direct, uint64_t offset, const uint8_t *bytes,
+                             uint64_t len, struct k3_error *err)
+{
+    uint64_t done = 0;
+    const bool is_aligned = (offset | len | (uint64_t)(uintptr_t)bytes) % K3_DIRECT_ALIGN == 0;
+    while (direct->fd >= 0 && is_aligned && done < len && done % K3_DIRECT_ALIGN == 0) {
+        const ssize_t put =
+            pwrite(direct->fd, bytes + done, (size_t)k3_min_u64(STEP_BYTES, len - done),
+                   (off_t)(offset + done));
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put <= 0) {
+            break; /* the ordinary write says what is wrong, or does better */
+        }
+        done += (uint64_t)put;
+    }
+    return done == len ? K3_OK
+                       : k3_file_write(direct->file, offset + done, bytes + done,
+                                       (size_t)(len - done), err);
 }
