@@ -57,7 +57,8 @@ enum k3_code k3_file_open_write(const char *path, struct k3_file *out_file, stru
         return k3_fail_errno(err, K3_ERR_CANT_CREATE, errno, K3_ERROR_NO_OFFSET,
                              "cannot create '%s'", path);
     }
-    return adopt(fd, path, out_file, err);
+    const enum k3_code code = adopt(fd, path, out_file, err);
+    return code == K3_ERR_NO_INPUT ? K3_ERR_CANT_CREATE : code; /* an output that is no file */
 }
 
 void k3_file_close(struct k3_file *file)

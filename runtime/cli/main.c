@@ -9,81 +9,10 @@
 #include "format/tool/exit_status.h"
 #include "runtime/cli/generate.h"
 #include "runtime/cli/plan_report.h"
+#include "runtime/cli/prompt.h"
 #include "runtime/cli/signals.h"
 
-#define PROMPT_BYTES_MAX ((size_t)1 << 30)
-
-/* They sleep: more of them only keep more requests in flight. */
 #define INPUT_THREADS 4U
-
-/* All of standard input, in fresh memory. */
-static enum k3_code read_stdin(uint8_t **out_bytes, size_t *out_len, struct k3_error *err)
-{
-    uint8_t *bytes = NULL;
-    size_t len = 0, room = 0;
-    for (;;) {
-        if (len == room) {
-            room = room == 0 ? 65536 : room * 2;
-            uint8_t *larger = room > PROMPT_BYTES_MAX ? NULL : realloc(bytes, room);
-            if (!larger) {
-                free(bytes);
-                return k3_fail_no_memory(err, "prompt from standard input");
-            }
-            bytes = larger;
-        }
-        const ssize_t got = read(STDIN_FILENO, bytes + len, room - len);
-        if (got < 0 && errno == EINTR && k3_signals_stop_requested()) {
-            free(bytes);
-            return k3_fail(err, K3_ERR_INTERRUPTED, len, "stopped while reading the prompt");
-        }
-        if (got < 0 && errno != EINTR) {
-            free(bytes);
-            return k3_fail_errno(err, K3_ERR_IO, errno, len, "cannot read standard input");
-        }
-        if (got == 0) {
-            *out_bytes = bytes;
-            *out_len = len;
-            return K3_OK;
-        }
-        len += got > 0 ? (size_t)got : 0;
-    }
-}
-
-static enum k3_code encode_text(const struct k3_infer_options *o, const struct k3_engine *engine,
-                                struct k3_token_ids *prompt, struct k3_error *err)
-{
-    if (o->prompt) {
-        return k3_tokenizer_encode(engine->tokenizer, o->prompt, strlen(o->prompt), K3_ENCODE_PLAIN,
-                                   prompt, err);
-    }
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    enum k3_code code = strcmp(o->prompt_file, "-") == 0
-                            ? read_stdin(&bytes, &len, err)
-                            : k3_file_read_all(o->prompt_file, PROMPT_BYTES_MAX, &bytes, &len, err);
-    if (code == K3_OK) {
-        code = k3_tokenizer_encode(engine->tokenizer, bytes, len, K3_ENCODE_PLAIN, prompt, err);
-    }
-    free(bytes);
-    return code;
-}
-
-static enum k3_code make_prompt(const struct k3_infer_options *o, const struct k3_engine *engine,
-                                struct k3_token_ids *prompt, struct k3_error *err)
-{
-    enum k3_code code = K3_OK;
-    if (o->has_ids) {
-        for (size_t i = 0; code == K3_OK && i < o->ids.count; i++) {
-            code = k3_token_ids_append(prompt, o->ids.ids[i], err);
-        }
-    } else {
-        code = encode_text(o, engine, prompt, err);
-    }
-    if (code == K3_OK && prompt->count == 0) {
-        code = k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET, "the prompt is empty");
-    }
-    return code;
-}
 
 /* Positions that the run may need: the last token is sampled but never fed. */
 static enum k3_code plan_context(const struct k3_infer_options *o, size_t prompt_tokens,
@@ -113,13 +42,21 @@ static enum k3_code run_session(const struct k3_infer_options *o, const struct k
         .wants_all_logits = o->wants_all_logits,
     };
     struct k3_session session = {0};
-    enum k3_code code = k3_session_init(engine, &session_options, &session, err);
+    enum k3_code code = K3_OK;
+    if (o->stats_file) { /* what cannot be made should be known before hours of work */
+        code = k3_run_stats_begin(o->stats_file, err);
+    }
+    if (code == K3_OK) {
+        code = k3_session_init(engine, &session_options, &session, err);
+    }
     if (code != K3_OK) {
         return code;
     }
     stats->prompt_tokens = prompt->count;
     code = k3_generate(o, engine, &session, prompt, messages, stats, err);
-    k3_run_stats_say(stats, engine, messages);
+    if (stats->fed_tokens > 0) {
+        k3_run_stats_say(stats, engine, messages);
+    }
     if (o->stats_file) {
         struct k3_error writing;
         const enum k3_code written =
@@ -218,7 +155,7 @@ static enum k3_code plan_and_run(const struct k3_infer_options *o, struct k3_eng
     struct k3_memory_plan plan;
     uint64_t context = 0;
     const bool has_prompt = o->has_ids || o->prompt || o->prompt_file;
-    enum k3_code code = has_prompt ? make_prompt(o, engine, &prompt, err) : K3_OK;
+    enum k3_code code = has_prompt ? k3_prompt_make(o, engine, &prompt, err) : K3_OK;
     if (code == K3_OK) {
         code = make_plan(o, engine, &prompt, &context, &plan, err);
     }

@@ -274,6 +274,7 @@ static enum k3_code take_option(int option, struct k3_infer_options *o, struct k
         o->action = K3_INFER_VERSION;
         return K3_OK;
     default:
+        o->has_sampling = o->has_sampling || option != OPT_TEMPERATURE;
         return take_sampling(option, &o->sampling, err);
     }
 }
@@ -293,6 +294,10 @@ static enum k3_code check_together(const struct k3_infer_options *o, int operand
     }
     if (o->prompt && *o->prompt == 0) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET, "the prompt is empty");
+    }
+    if (o->sampling.temperature == 0.0 && o->has_sampling) {
+        return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
+                       "--top-k, --top-p, --min-p and --seed need a --temperature above 0");
     }
     if (o->wants_all_logits && !o->logits_file) {
         return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET, "--all-logits needs --logits FILE");

@@ -26,6 +26,7 @@ struct k3_infer_options {
 
     uint64_t max_tokens;
     struct k3_sampling sampling;
+    bool has_sampling; /* an option that only matters above temperature 0 was given */
     const char *stops[K3_STOPS_MAX];
     size_t stop_count;
 

@@ -153,6 +153,17 @@ static void put_totals(struct k3_json_out *out, const struct k3_run_stats *stats
     }
 }
 
+enum k3_code k3_run_stats_begin(const char *path, struct k3_error *err)
+{
+    FILE *file = fopen(path, "we");
+    if (!file) {
+        return k3_fail_errno(err, K3_ERR_CANT_CREATE, errno, K3_ERROR_NO_OFFSET,
+                             "cannot create '%s'", path);
+    }
+    fclose(file);
+    return K3_OK;
+}
+
 enum k3_code k3_run_stats_write(const struct k3_run_stats *stats, const char *path,
                                 const struct k3_engine *engine, const struct k3_session *session,
                                 struct k3_error *err)

@@ -41,6 +41,9 @@ void k3_run_stats_mark(struct k3_run_stats *stats, const struct k3_engine *engin
 /* One more token of decode has been fed. */
 void k3_run_stats_token(struct k3_run_stats *stats, const struct k3_engine *engine);
 
+/* Makes the file, empty. Errors: CANT_CREATE. */
+K3_MUST_CHECK enum k3_code k3_run_stats_begin(const char *path, struct k3_error *err);
+
 /* One JSON object, schema "k3infer.stats/1". session may be NULL: a plan only. Errors: CANT_CREATE,
  * IO. */
 K3_MUST_CHECK enum k3_code k3_run_stats_write(const struct k3_run_stats *stats, const char *path,

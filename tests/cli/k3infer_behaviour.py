@@ -152,6 +152,9 @@ class Refusals(Case):
         empty = self.folder / "empty.txt"
         empty.write_bytes(b"")
         self.fails(64, "prompt is empty", "--prompt-file", empty)
+        self.fails(64, "prompt is empty", "--prompt-file", os.devnull)
+        self.fails(64, "a prompt goes after --prompt", "hello")
+        self.fails(64, "need a --temperature above 0", "--ids", "1", "--seed", 3)
 
     def test_ids_and_context(self):
         self.fails(64, r"token id 99999999 .* does not exist: ids are 0\.\.\d+", "--ids", "99999999")

@@ -64,6 +64,8 @@ static const char *const refused[] = {
     "k3infer pack --ids 1 -n many",
     "k3infer pack --ids 1 --temperature -1",
     "k3infer pack --ids 1 --temperature nan",
+    "k3infer pack --ids 1 --seed 3",
+    "k3infer pack --ids 1 --top-k 3 --temperature 0",
     "k3infer pack --ids 1 --top-p 0",
     "k3infer pack --ids 1 --top-p 1.1",
     "k3infer pack --ids 1 --min-p 2",
