@@ -9,7 +9,14 @@ cd "$(dirname "$0")/.."
 step() {
     printf '\n== %s\n' "$1"
     shift
-    printf '$ %s\n' "$*"
+    printf '$'
+    for word in "$@"; do
+        case "$word" in
+            *' '*) printf " '%s'" "$word" ;;
+            *) printf ' %s' "$word" ;;
+        esac
+    done
+    printf '\n'
     "$@"
 }
 

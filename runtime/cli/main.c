@@ -12,6 +12,7 @@
 #include "runtime/cli/prompt.h"
 #include "runtime/cli/signals.h"
 
+/* They sleep: more of them only keep more requests in flight. */
 #define INPUT_THREADS 4U
 
 /* Positions that the run may need: the last token is sampled but never fed. */

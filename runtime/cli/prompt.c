@@ -11,8 +11,6 @@
 
 #define PROMPT_BYTES_MAX ((size_t)1 << 30)
 
-/* They sleep: more of them only keep more requests in flight. */
-
 /* Everything that can be read from `fd`, in fresh memory: a file, a pipe, a terminal. */
 static enum k3_code read_stream(int fd, const char *name, uint8_t **out_bytes, size_t *out_len,
                                 struct k3_error *err)
