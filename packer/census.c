@@ -125,6 +125,10 @@ static void sort_rest(struct k3_census *census, struct k3_problem_kind *strange)
             if (census->owner[shard->first_tensor + j] != K3_NO_SOURCE) {
                 continue;
             }
+            struct k3_tensor_place known;
+            if (k3_shard_set_find(&census->set, entry->name, &known) && known.entry != entry) {
+                continue; /* a second copy: said where the shards were read */
+            }
             if (is_vision(entry->name)) {
                 vision++;
                 census->skipped_bytes += entry->end - entry->begin;

@@ -145,8 +145,9 @@ static enum k3_code print_report(const struct k3_command *command, const struct 
     if (r->was_packed) {
         k3_message_info(command->messages, K3_LEVEL_NORMAL,
                         "already packed: '%s' holds the same tensors from the same shards (weights "
-                        "were not compared: k3pack --verify '%s' --against does)",
-                        command->options->pack, command->options->pack);
+                        "were not compared: k3pack --verify '%s' --against '%s' compares them)",
+                        command->options->pack, command->options->pack,
+                        command->options->checkpoint);
     } else {
         if (r->resumed.shards_done > 0) {
             k3_message_info(command->messages, K3_LEVEL_NORMAL,

@@ -86,8 +86,11 @@ static enum k3_code print_event(struct k3_events *events, const struct k3_verify
 
 static void print_damage(const struct k3_damage *d)
 {
-    printf("%s bytes %" PRIu64 "..%" PRIu64 ": ", k3_file_kind_name(d->file), d->offset,
-           d->offset + d->bytes);
+    printf("%s", k3_file_kind_name(d->file));
+    if (d->bytes > 0) {
+        printf(" bytes %" PRIu64 "..%" PRIu64, d->offset, d->offset + d->bytes);
+    }
+    printf(": ");
     if (d->tensor[0]) {
         printf("%s: ", d->tensor);
     } else if (d->has_expert) {
@@ -177,6 +180,26 @@ static enum k3_code verify(const struct k3_command *command, struct k3_verify *v
     return code;
 }
 
+/* What to do about it. */
+static void advise(const struct k3_command *command, const struct k3_verify *v, enum k3_code code)
+{
+    const struct k3_pack_options *o = command->options;
+    bool is_damaged = false;
+    for (size_t i = 0; i < v->damage.count && !is_damaged; i++) {
+        is_damaged = v->damage.items[i].kind != K3_DAMAGE_DIFFERENCE;
+    }
+    if (code == K3_ERR_DAMAGED && is_damaged) {
+        k3_message_info(
+            command->messages, K3_LEVEL_NORMAL,
+            "what is damaged can be made again from the shards: k3pack --repair '%s' %s", o->pack,
+            o->checkpoint ? o->checkpoint : "CHECKPOINT_DIR");
+    } else if (code == K3_ERR_DAMAGED && o->checkpoint) {
+        k3_message_info(command->messages, K3_LEVEL_NORMAL,
+                        "the pack itself is whole: it was made from other bytes than those of '%s'",
+                        o->checkpoint);
+    }
+}
+
 enum k3_code k3_command_verify(const struct k3_command *command)
 {
     struct k3_verify v = {0};
@@ -191,6 +214,7 @@ enum k3_code k3_command_verify(const struct k3_command *command)
         (void)k3_command_fail(command, code, &problems, &err);
     }
     if (code == K3_OK || v.damage.total > 0) {
+        k3_message_wipe_line(command->messages);
         const enum k3_code printed = o->json_lines
                                          ? print_event(command->events, &v, &outcome, &err)
                                      : o->json ? print_json(&v, &outcome, &err)
@@ -199,6 +223,7 @@ enum k3_code k3_command_verify(const struct k3_command *command)
         if (code != K3_OK) {
             k3_message_error(command->messages, "%s", err.message);
         }
+        advise(command, &v, code);
     } else {
         (void)k3_command_fail(command, code, &problems, &err);
     }

@@ -68,9 +68,13 @@ enum k3_code k3_damage_result(const struct k3_damage_list *list, const char *sub
     if (list->total == 0) {
         return K3_OK;
     }
-    return k3_fail(err, K3_ERR_DAMAGED, K3_ERROR_NO_OFFSET,
-                   "'%s' is damaged in %" PRIu64 " place%s", subject, list->total,
-                   list->total == 1 ? "" : "s");
+    bool only_differs = list->total == list->count;
+    for (size_t i = 0; i < list->count; i++) {
+        only_differs = only_differs && list->items[i].kind == K3_DAMAGE_DIFFERENCE;
+    }
+    return k3_fail(err, K3_ERR_DAMAGED, K3_ERROR_NO_OFFSET, "'%s' %s in %" PRIu64 " place%s",
+                   subject, only_differs ? "differs from the checkpoint" : "is damaged",
+                   list->total, list->total == 1 ? "" : "s");
 }
 
 const char *k3_damage_kind_name(enum k3_damage_kind kind)

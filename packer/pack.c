@@ -115,9 +115,16 @@ static enum k3_code meet_pack(struct run *run, struct k3_error *err)
     struct k3_pack pack = {0};
     struct k3_provenance provenance = {0};
     const char *folder = run->target.folder;
+    if (run->request->restart) {
+        return k3_fail(
+            err, K3_ERR_CANT_CREATE, K3_ERROR_NO_OFFSET,
+            "'%s' holds a finished pack, which --restart does not touch; remove it first", folder);
+    }
     enum k3_code code = k3_pack_open(folder, &pack, err);
     if (code != K3_OK) {
-        return k3_error_context(err, code, "'%s' already holds a pack, which cannot be used",
+        return k3_error_context(err, code,
+                                "'%s' already holds a pack, which cannot be used (see "
+                                "k3pack --verify and --repair)",
                                 folder);
     }
     code = k3_index_provenance(&pack.sections, &pack.tables, &provenance, err);
@@ -224,7 +231,10 @@ enum k3_code k3_pack_make(const struct k3_pack_request *request, const struct k3
                           struct k3_error *err)
 {
     struct run run = {.request = request, .observer = observer, .problems = problems};
-    enum k3_code code = k3_census_take(request->checkpoint, &run.census, problems, err);
+    enum k3_code code = k3_target_check_apart(request->folder, request->checkpoint, err);
+    if (code == K3_OK) {
+        code = k3_census_take(request->checkpoint, &run.census, problems, err);
+    }
     if (code == K3_OK && request->manifest) {
         code = read_manifest(&run, err);
     }

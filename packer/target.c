@@ -98,6 +98,18 @@ static enum k3_code take_back(struct k3_target *target, enum k3_file_kind kind, 
     return code;
 }
 
+enum k3_code k3_target_check_apart(const char *folder, const char *checkpoint, struct k3_error *err)
+{
+    struct stat a, b;
+    if (stat(folder, &a) == 0 && stat(checkpoint, &b) == 0 && a.st_dev == b.st_dev &&
+        a.st_ino == b.st_ino) {
+        return k3_fail(err, K3_ERR_USAGE, K3_ERROR_NO_OFFSET,
+                       "the pack cannot go into the checkpoint's own folder '%s'; name another one",
+                       folder);
+    }
+    return K3_OK;
+}
+
 static enum k3_code open_unfinished(struct k3_target *target, struct k3_error *err)
 {
     enum k3_code code = lock_journal(target, err);

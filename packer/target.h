@@ -14,6 +14,10 @@ struct k3_target {
     bool has_pack; /* a finished pack is there (k3.index exists): nothing else was opened or made */
 };
 
+/* A pack does not go among the shards that it is made from. Errors: USAGE. */
+K3_MUST_CHECK enum k3_code k3_target_check_apart(const char *folder, const char *checkpoint,
+                                                 struct k3_error *err);
+
 /* Makes the folder where needed and takes the lock. A data file that was renamed by a seal that
  * did not finish gets its partial name back. Nothing is created where a finished pack is found.
  * *out_target is the caller's: k3_target_close.

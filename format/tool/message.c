@@ -6,6 +6,15 @@
 /* Longer than any line of struct k3_problems. */
 #define LINE_BYTES 4608
 
+void k3_message_wipe_line(struct k3_messages *messages)
+{
+    if (messages->line_is_open) {
+        fputs("\r\033[K", messages->stream);
+        fflush(messages->stream);
+        messages->line_is_open = false;
+    }
+}
+
 static void print_line(struct k3_messages *messages, const char *label, const char *format,
                        va_list args) K3_PRINTF(3, 0);
 
@@ -20,10 +29,7 @@ static void print_line(struct k3_messages *messages, const char *label, const ch
             *p = '?';
         }
     }
-    if (messages->line_is_open) {
-        fputs("\r\033[K", messages->stream);
-        messages->line_is_open = false;
-    }
+    k3_message_wipe_line(messages);
     fprintf(messages->stream, "%s: %s%s\n", messages->program, label, line);
 }
 

@@ -31,6 +31,9 @@ void k3_message_warning(struct k3_messages *messages, const char *format, ...) K
 void k3_message_info(struct k3_messages *messages, enum k3_level level, const char *format, ...)
     K3_PRINTF(3, 4);
 
+/* Wipes an open progress line: before anything goes to standard output. */
+void k3_message_wipe_line(struct k3_messages *messages);
+
 /* Each line as an error, and "and N more" where not all were kept. */
 void k3_message_problems(struct k3_messages *messages, const struct k3_problems *problems);
 

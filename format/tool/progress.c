@@ -135,9 +135,5 @@ void k3_progress_view_draw(struct k3_progress_view *view, const struct k3_progre
 
 void k3_progress_view_done(struct k3_progress_view *view)
 {
-    if (view->messages->line_is_open) {
-        fputs("\r\033[K", view->messages->stream);
-        fflush(view->messages->stream);
-        view->messages->line_is_open = false;
-    }
+    k3_message_wipe_line(view->messages);
 }

@@ -154,10 +154,7 @@ static enum k3_code prefill(struct run *run, const struct k3_token_ids *prompt,
 {
     run->prefill_start_ns = k3_clock_ns();
     const enum k3_code code = feed(run, prompt->ids, prompt->count, out_logits, err);
-    if (run->messages->line_is_open) {
-        fprintf(stderr, "\r\033[K");
-        run->messages->line_is_open = false;
-    }
+    k3_message_wipe_line(run->messages);
     k3_run_stats_mark(run->stats, run->engine, &run->stats->prefilled);
     return code;
 }

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from k3pack_common import (CANT_CREATE, DATA, IO, OK, PACK_FILES, TestCase, digests, find_tensor,
+from k3pack_common import (CANT_CREATE, DATA, IO, OK, PACK_FILES, USAGE, TestCase, digests, find_tensor,
                            flip, run, text_tensors)
 
 
@@ -43,6 +43,36 @@ class Identity(TestCase):
         done = run(other, pack)
         self.assertEqual(done.returncode, CANT_CREATE, done.stderr)
         self.assertIn(b"another checkpoint", done.stderr)
+
+    def test_checkpoint_folder_is_no_place_for_its_pack(self):
+        checkpoint = self.own_checkpoint()
+        done = run(checkpoint, checkpoint)
+        self.assertEqual(done.returncode, USAGE, done.stderr)
+        self.assertIn(b"own folder", done.stderr)
+        self.assertFalse((checkpoint / "k3.journal").exists())
+
+    def test_restart_does_not_touch_a_finished_pack(self):
+        pack = self.copy_of_pack()
+        done = run("--restart", self.checkpoint(), pack)
+        self.assertEqual(done.returncode, CANT_CREATE, done.stderr)
+        self.assertIn(b"does not touch", done.stderr)
+
+    def test_second_copy_of_a_shard_is_not_called_unknown(self):
+        checkpoint = self.own_checkpoint("fuzz", "--no-index")
+        shard = next(checkpoint.glob("*.safetensors"))
+        shutil.copy(shard, checkpoint / "again (1).safetensors")
+        done = run("--plan", checkpoint)
+        self.assertEqual(done.returncode, DATA, done.stderr)
+        self.assertNotIn(b"unknown tensor", done.stderr)
+
+    def test_difference_is_not_called_damage(self):
+        other = self.own_checkpoint()
+        shard, offset, _ = find_tensor(other, "language_model.lm_head.weight")
+        flip(shard, offset, 0x01)
+        done = run("--verify", self.pack(), "--against", other)
+        self.assertEqual(done.returncode, DATA)
+        self.assertIn(b"differs from the checkpoint in 1 place", done.stderr)
+        self.assertNotIn(b"bytes 0..0", done.stdout)
 
     def test_already_packed_does_not_claim_equal_weights(self):
         pack = self.copy_of_pack()
