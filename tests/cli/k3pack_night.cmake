@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# k3pack for one long night: partial checks, repair, manifests, reclaim, speed and memory.
+# k3pack for one long night: partial checks, repair, manifests, random distributions, memory.
 foreach(suite partial property repair sha256)
   add_test(NAME cli.k3pack.${suite}
     COMMAND "${K3_PYTHON}" "${CMAKE_CURRENT_LIST_DIR}/k3pack_${suite}.py")
