@@ -2,52 +2,23 @@
 #include "packer/plan.h"
 #include "tests/support/suite_main.h"
 #include "tests/unit/format/pack/pack_fixture.h"
-
-/* The released model: numbers of docs/format.md's example and of the release itself. */
-static struct k3_model_spec released_spec(void)
-{
-    struct k3_model_spec s = {.layers = 93,
-                              .hidden = 7168,
-                              .vocab = 163840,
-                              .max_positions = 1048576,
-                              .kda_heads = 96,
-                              .kda_head_dim = 128,
-                              .conv_taps = 4,
-                              .mla_heads = 96,
-                              .q_lora_rank = 1536,
-                              .kv_lora_rank = 512,
-                              .qk_nope_head_dim = 128,
-                              .qk_rope_head_dim = 64,
-                              .v_head_dim = 128,
-                              .dense_layers = 1,
-                              .dense_intermediate = 33792,
-                              .experts = 896,
-                              .experts_per_token = 16,
-                              .shared_experts = 2,
-                              .latent = 3584,
-                              .expert_intermediate = 3072};
-    for (unsigned layer = 3; layer < s.layers; layer += 4) {
-        s.layer_kind[layer] = K3_LAYER_MLA;
-    }
-    s.layer_kind[92] = K3_LAYER_MLA;
-    return s;
-}
+#include "tests/unit/format/pack/released_spec.h"
 
 START_TEST(test_released_experts)
 {
-    const struct k3_model_spec spec = released_spec();
+    const struct k3_model_spec spec = k3_released_spec();
     uint32_t a_log_len[K3_LAYERS_MAX];
     struct k3_census census = {0};
     struct k3_error err;
     for (unsigned i = 0; i < K3_LAYERS_MAX; i++) {
-        a_log_len[i] = 128;
+        a_log_len[i] = K3_RELEASED_A_LOG_LEN;
     }
     ck_assert_ok(k3_pack_tables_derive(&spec, a_log_len, &census.tables, &err));
     const struct k3_plan plan = k3_plan_make(&census);
     ck_assert_uint_eq(plan.expert_count, 82432);
     ck_assert_uint_eq(plan.expert_used, 17547264);
     ck_assert_uint_eq(plan.expert_stride, UINT64_C(18) << 20);
-    ck_assert_uint_eq(plan.experts_data, UINT64_C(1446456066048));
+    ck_assert_uint_eq(plan.experts_data, K3_RELEASED_EXPERT_BYTES);
     ck_assert_uint_gt(plan.apparent_bytes, plan.space_bytes);
     ck_assert_uint_eq(k3_plan_seconds(&plan, plan.space_bytes), 2);
     k3_pack_tables_done(&census.tables);
