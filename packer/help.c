@@ -45,7 +45,7 @@ const char k3_pack_help[] =
     "      --json          one JSON object on standard output\n"
     "      --json-lines    one JSON object per event, as it happens\n"
     "  -q, --quiet         errors only\n"
-    "  -v, --verbose       more of what is going on; twice for debugging\n"
+    "  -v, --verbose       each shard as it is done; with --list, every tensor\n"
     "  -h, --help          this text\n"
     "      --version       name and version\n"
     "\n"
